@@ -28,6 +28,7 @@ from typing import Any
 from muster._errors import PathError, StorageError
 from muster._extras import working_command
 from muster._remote_store import ObjectStore
+from muster.lifecycle import at_block_end
 
 _log = logging.getLogger(__name__)
 
@@ -120,6 +121,7 @@ def publish(path: str, *, whole: bool = False) -> None:
 def publish_soon(path: str) -> None:
     """Send a file that grows within some seconds, and at the end; does nothing for other paths."""
     if _of(path) is not None:
+        at_block_end(_send_left)
         with _making:
             _soon.add(path)
 
@@ -236,12 +238,16 @@ def _publish_often() -> None:
 
 def _finish(pid: int, folder: str) -> None:
     """Send what is left, and remove the working copies."""
-    if pid != os.getpid():
-        return
+    if pid == os.getpid() and _send_left():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _send_left(error: BaseException | None = None) -> bool:
+    """Send what is left of all stores; returns False, and says where it is, if that fails."""
     try:
-        for store in _stores.values():
+        for store in [*_stores.values()]:
             store.publish("")
     except StorageError as exc:
-        _log.error("%s. What this process has written is in %s.", exc, folder)
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
+        _log.error("%s. What this process has written is in %s.", exc, _root())
+        return False
+    return True

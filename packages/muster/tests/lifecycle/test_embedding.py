@@ -53,6 +53,31 @@ def test_what_ends_with_the_block_is_told_how_and_ends_in_reverse(hooked):
     assert not lifecycle.at_block_end(ended.append)
 
 
+def test_what_ends_after_one_that_fails_is_told_its_error(hooked):
+    ended, error = [], LookupError("a")
+
+    def fail(_):
+        raise error
+
+    def guest():
+        with embedded():
+            for each in (ended.append, fail, lambda _: True):
+                lifecycle.at_block_end(each)
+
+    with pytest.raises(LookupError):
+        guest()
+    assert ended == [error]
+
+
+def test_what_is_registered_again_ends_once_and_as_the_last_one(hooked):
+    ended = []
+    ends = [lambda error, name=name: ended.append(name) for name in "ab"]
+    with embedded():
+        for each in (*ends, ends[0]):
+            lifecycle.at_block_end(each)
+    assert ended == ["a", "b"]
+
+
 def test_a_process_is_one_task(hooked):
     with embedded(), pytest.raises(RuntimeError, match="takes part in a job already"):
         with embedded():

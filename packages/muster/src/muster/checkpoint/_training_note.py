@@ -24,7 +24,7 @@ import msgspec
 from muster._remote import publish, refresh, remote_url
 from muster.checkpoint._arrays import open_regular
 from muster.checkpoint._lease import this_machine
-from muster.lifecycle import start_ticks
+from muster.lifecycle import at_block_end, start_ticks
 
 _NAME = "training.json"
 _MAX_BYTES = 1 << 12
@@ -69,7 +69,9 @@ def note_training(directory: str | os.PathLike[str]) -> None:
     known = [path for path in places if (pid, path) in _NOTES and _NOTES[pid, path].directory == number]
     if number is None or any(map(os.path.exists, known)):
         return
-    if remote_url(places[0]) == places[0]:
+    if at_block_end(_end_with_block):
+        pass
+    elif remote_url(places[0]) == places[0]:
         atexit.unregister(_end_notes)
         atexit.register(_end_notes)  # only where there is something to note
     elif pid not in _ENDED_EARLY:
@@ -114,6 +116,13 @@ def _end_notes() -> None:
     if hasattr(sys, "last_value") and not hasattr(sys, "ps1"):
         return
     _end(_NOTES)
+
+
+def _end_with_block(error: BaseException | None) -> None:
+    """Note that training has ended in a process that goes on, and may train again."""
+    if error is None:
+        _end(_NOTES)
+    _NOTES.clear()
 
 
 def _end(notes: Mapping[tuple[int, str], TrainingNote]) -> None:

@@ -1,13 +1,14 @@
 """Be a guest in a process whose signals, uncaught errors and end belong to somebody else."""
 
 import contextlib
+import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-_Ends = list[Callable[[BaseException | None], None]]
+_End = Callable[[BaseException | None], object]
 
 # What ends with the block, the last registered one first; one for the process, as its address in a job is.
-_blocks: list[_Ends] = []
+_blocks: list[dict[_End, None]] = []
 _entering = threading.Lock()
 # What takes back what muster has changed in this process.
 _undoing: list[Callable[[], None]] = []
@@ -24,10 +25,11 @@ def embedded() -> Iterator[None]:
     ```
 
     In the block, which may be in any thread, muster changes nothing of the process: no ``sys.excepthook``, no
-    function at its end, no exit. A worker that has lost another one gets PeerLostError, where it otherwise
-    would end with the exit code 175. At the end of the block this worker leaves the job: it waits until all
-    workers have come to their ends, or tells them of the error that has left the block. Strategies that were
-    made in it cannot be used afterwards. Signals are handled in the main thread alone; elsewhere, call
+    exit, no function at its end but one that removes the working copies of an object store. A worker that has
+    lost another one gets PeerLostError, where it otherwise would end with the exit code 175. At the end of
+    the block this worker sends what it has written for an object store, and leaves the job: it waits until
+    all workers have come to their ends, or tells them of the error that has left the block. Strategies that
+    were made in it cannot be used afterwards. Signals are handled in the main thread alone; elsewhere, call
     `preempt`.
 
     Raises:
@@ -40,7 +42,7 @@ def embedded() -> Iterator[None]:
                 "This process takes part in a job already, in another block of muster.distribute.embedded(). "
                 "Leave that first: a process is one task of one job."
             )
-        ends: _Ends = []
+        ends: dict[_End, None] = {}
         _blocks.append(ends)
     while _undoing:
         _undoing.pop()()
@@ -69,21 +71,28 @@ def undone_when_embedded(undo: Callable[[], None]) -> None:
     _undoing.append(undo)
 
 
-def at_block_end(end: Callable[[BaseException | None], None]) -> bool:
+def at_block_end(end: Callable[[BaseException | None], object]) -> bool:
     """Let something end with the block of `embedded`, if there is one.
 
     Args:
-        end: Called with the error that leaves the block, or with None.
+        end: Called with the error that leaves the block, or with None. If it was registered before, it now
+            comes as if it were the last one.
 
     Returns:
         Whether there is a block; if not, nothing was registered.
     """
     if _blocks:
-        _blocks[0].append(end)
+        _blocks[0].pop(end, None)
+        _blocks[0][end] = None
     return bool(_blocks)
 
 
-def _end(ends: _Ends, error: BaseException | None) -> None:
+def _end(ends: Iterable[_End], error: BaseException | None) -> None:
+    """Call the functions in reverse; those after one that fails get its error."""
+
+    def call(end: _End, kind: object, failed: BaseException | None, trace: object) -> None:
+        end(failed or error)
+
     with contextlib.ExitStack() as stack:
         for each in ends:
-            stack.callback(each, error)
+            stack.push(functools.partial(call, each))

@@ -26,6 +26,7 @@ from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._replica_context import ReplicaGroup
 from muster.distribute.replicas._values import Padded, PerReplica, ReplicaKind, is_array
 from muster.distribute.workers import ElasticWorkers
+from muster.lifecycle import at_block_end
 from muster.program import Replicas, keepable, only_data_errors
 from muster.program.trace import FunctionProgram
 from muster.program.variables import origin_of
@@ -79,8 +80,10 @@ class CompiledFunction:
         self._program, self._takes, self._has_labels = program, takes, program.has_labels
         if self._has_labels:
             _WITH_LABELS.add(self)
-            atexit.unregister(_check_labels_at_end)
-            atexit.register(_check_labels_at_end)  # the last one registered, it comes before the job's end
+            # The last one registered, it comes before the job's end.
+            if not at_block_end(_check_labels_of_block):
+                atexit.unregister(_check_labels_at_end)
+                atexit.register(_check_labels_at_end)
         gives = [kind is not None for kind in results.kinds]
         self._compile(program, takes, [*gives, True] if self._has_labels else gives)
 
@@ -189,6 +192,11 @@ def _check_labels_at_end() -> None:
         check_labels()
     except DatasetError as exc:
         sys.excepthook(type(exc), exc, exc.__traceback__)
+
+
+def _check_labels_of_block(error: BaseException | None) -> None:
+    if error is None:
+        check_labels()
 
 
 def _nan_of(

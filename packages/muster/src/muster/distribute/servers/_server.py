@@ -144,7 +144,8 @@ class Server:
             handlers = {CLOSURES: self._closures.serve}
             # A thread that computes by JAX while Python ends would abort the process. The coordinator may be
             # part of the same program, and be made later: its connections end first.
-            atexit.register(self._closures.close)
+            if not lifecycle.at_block_end(self._end_block):
+                atexit.register(self._closures.close)
         try:
             # Tasks of such a job do without each other: no roster watches another task.
             self._roster = Roster.from_environ(
@@ -281,6 +282,9 @@ class Server:
         if self._roster is not None:
             self._roster.done()
             self._roster.close()
+
+    def _end_block(self, error: BaseException | None) -> None:
+        self.close()
 
     def __enter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from muster import lifecycle
 from muster._errors import MismatchError
 from muster.cluster import TFConfig
 from muster.cluster.roster import Roster, TaskState, training_tasks
@@ -305,5 +306,11 @@ def lone_roster() -> Roster | None:
         return None
     environ = {**os.environ, "MUSTER_LISTEN_FD": copied_listener(descriptor)}
     roster = Roster.from_environ(environ, config.cluster, config.task, peers=())
-    atexit.register(roster.close)
+    if not lifecycle.at_block_end(functools.partial(_forget_lone_roster, roster)):
+        atexit.register(roster.close)
     return roster
+
+
+def _forget_lone_roster(roster: Roster, error: BaseException | None) -> None:
+    roster.close()
+    lone_roster.cache_clear()  # the process may take part in another job
