@@ -32,6 +32,19 @@ OPEN_MPI = {
     "PMIX_RANK": "1",
     "PMIX_NAMESPACE": "1783234561",
 }
+# On a host with addresses of both kinds.
+OTHER_HOSTS = {
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "1",
+    "OMPI_MCA_orte_hnp_uri": "1922301952.0;tcp://192.0.2.2:40535;tcp6://[fd00::2]:42013",
+}
+# As recorded under Open MPI 5.0.11.
+OPEN_MPI_5 = {
+    "OMPI_COMM_WORLD_RANK": "1",
+    "OMPI_COMM_WORLD_SIZE": "2",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+    "PMIX_RANK": "1",
+    "PMIX_NAMESPACE": "prterun-vm-7779@1",
+}
 SLURM = {
     "SLURM_PROCID": "1",
     "SLURM_STEP_NUM_TASKS": "2",
@@ -41,6 +54,8 @@ SLURM = {
     "SLURMD_NODENAME": "n2",
 }
 MPICH = {"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}
+# As recorded under Intel MPI 2021.18.
+INTEL_MPI = {**MPICH, "I_MPI_HYDRA_UUID": "2f1d0000-6702-457f-8161-06008f5a6b1d"}
 SAGEMAKER = {"SM_HOSTS": '["algo-1", "algo-2"]', "SM_CURRENT_HOST": "algo-2"}
 SKYPILOT = {"SKYPILOT_NODE_IPS": "10.0.0.1\n10.0.0.2", "SKYPILOT_NODE_RANK": "1", "SKYPILOT_NUM_NODES": "2"}
 TPU = {"TPU_WORKER_HOSTNAMES": "t0,t1", "TPU_WORKER_ID": "1"}
@@ -55,7 +70,7 @@ VERTEX = {
 }
 VARIABLES = {
     name
-    for each in (JAX, TORCH, OPEN_MPI, SLURM, MPICH, SAGEMAKER, SKYPILOT, TPU, VERTEX)
+    for each in (JAX, TORCH, OPEN_MPI, SLURM, INTEL_MPI, SAGEMAKER, SKYPILOT, TPU, VERTEX)
     for name in (*each, "TF_CONFIG", "TORCHELASTIC_RUN_ID")
 }
 
@@ -114,11 +129,14 @@ def test_what_names_all_tasks(environ, name, cluster, task, set_environ):
         ({**JAX, "JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0"}, "one process", None),
         (TORCH, "MASTER_ADDR and RANK", ("a:9", 1, 2)),
         ({**TORCH, "TORCHELASTIC_RUN_ID": "x", **OPEN_MPI}, "torchrun", ("a:9", 1, 2)),
-        (OPEN_MPI, "Open MPI", ("127.0.0.1:22642", 1, 2)),
-        ({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, "Open MPI", ("10.0.0.7:22642", 1, 2)),
+        (OPEN_MPI, "Open MPI", ("127.0.0.1:23982", 1, 2)),
+        ({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, "Open MPI", ("10.0.0.7:23982", 1, 2)),
         ({**OPEN_MPI, "MASTER_ADDR": "h", "MASTER_PORT": "7"}, "Open MPI", ("h:7", 1, 2)),
-        ({**OPEN_MPI, **SLURM}, "Open MPI", ("127.0.0.1:22642", 1, 2)),
+        ({**OPEN_MPI, **SLURM}, "Open MPI", ("127.0.0.1:23982", 1, 2)),
+        ({**OPEN_MPI, **OTHER_HOSTS}, "Open MPI", ("192.0.2.2:29006", 1, 2)),
+        (OPEN_MPI_5, "Open MPI", ("127.0.0.1:25624", 1, 2)),
         (MPICH, "MPI", ("127.0.0.1:20000", 0, 2)),
+        (INTEL_MPI, "MPI", ("127.0.0.1:22986", 0, 2)),
     ],
 )
 def test_what_names_a_rendezvous(environ, name, rendezvous, set_environ):

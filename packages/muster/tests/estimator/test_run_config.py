@@ -496,6 +496,15 @@ def test_the_cluster_is_the_one_that_the_strategy_was_built_with(monkeypatch: py
         RunConfig(train_distribute=Resolved(task_type="worker", task_id=5))
 
 
+def test_the_tasks_are_those_of_whatever_has_started_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setenv("SKYPILOT_NODE_IPS", "10.0.0.1\n10.0.0.2")
+    monkeypatch.setenv("SKYPILOT_NODE_RANK", "1")
+    config = RunConfig()
+    assert config.cluster_spec.as_dict() == {"worker": ["10.0.0.1:8888", "10.0.0.2:8888"]}
+    assert (config.task_type, config.task_id, config.is_chief) == ("worker", 1, False)
+
+
 def test_an_evaluator_may_be_one_by_its_resolver() -> None:
     resolver = SimpleClusterResolver(CLUSTER, task_type="evaluator", task_id=0)
     strategy = MultiWorkerMirroredStrategy(resolver)

@@ -87,13 +87,24 @@ def test_a_program_that_is_started_again_goes_on_with_its_run(tmp_path: Path) ->
     assert (first.opened, again.opened) == ([None], ["run-1"])
 
 
-@pytest.mark.parametrize(
-    ("task", "is_chief"),
-    [({"type": "worker", "index": 0}, True), ({"type": "worker", "index": 1}, False)],
-)
-def test_the_chief_alone_sends(task: Any, is_chief: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def of_tf_config(rank: int) -> dict[str, str]:
     cluster = {"worker": ["localhost:1", "localhost:2"]}
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": rank}})}
+
+
+def of_open_mpi(rank: int) -> dict[str, str]:
+    names = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
+    return {"OMPI_COMM_WORLD_RANK": str(rank), **dict.fromkeys(names, "2")}
+
+
+@pytest.mark.parametrize("environ", [of_tf_config, of_open_mpi])
+@pytest.mark.parametrize(("rank", "is_chief"), [(0, True), (1, False)])
+def test_the_chief_alone_sends(
+    environ: Any, rank: int, is_chief: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    for name, value in environ(rank).items():
+        monkeypatch.setenv(name, value)
     tracker = Noted()
     tracker.log({"loss": 1}, 1)
     assert len(tracker.sent) == is_chief

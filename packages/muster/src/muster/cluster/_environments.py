@@ -4,13 +4,17 @@ The first environment counts that is there. What a launcher of programs has set 
 of machines has, below which it may run: `torchrun` or `mpirun` in a step of Slurm, say.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
 import logging
 import os
+import re
 import socket
+import zlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from muster._errors import ClusterError
 from muster.cluster._cluster_resolver import ClusterResolver
@@ -191,19 +195,39 @@ def _of_mpi(
 
 
 # Where Open MPI 4 says how its daemons reach mpirun, which is on the host of rank 0 unless told otherwise:
-# "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911".
+# "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911;tcp6://[fd00::2]:42013".
 _HNP = "OMPI_MCA_orte_hnp_uri"
+# What tells a job of Open MPI, version 4 and 5, and of Intel MPI from others.
+_MPI_JOBS = _HNP, "PMIX_NAMESPACE", "I_MPI_HYDRA_UUID"
+# The process of MPICH that starts those of a job on its host.
+_HYDRA = "hydra_pmi_proxy"
 
 
 def _host_of_mpirun(environ: Mapping[str, str]) -> str:
-    _, found, where = environ.get(_HNP, "").partition(";tcp://")
-    return where.rpartition(":")[0].split(",")[0].strip("[]") if found else ""
+    found = re.search(r";tcp://([^,:;]+)", environ.get(_HNP, ""))
+    return found[1] if found else ""
 
 
 def _port_of_mpirun(environ: Mapping[str, str]) -> int:
     """Return a port that all processes of one mpirun compute alike, and those of another otherwise."""
-    job = environ.get(_HNP, "") or environ.get("PMIX_NAMESPACE", "") or environ.get("PMI_ID", "")
-    return 20_000 + sum(byte * (index + 1) for index, byte in enumerate(job.encode())) % 10_000
+    job = next((environ[name] for name in _MPI_JOBS if environ.get(name)), "") or _number_of_hydra()
+    return 20_000 + zlib.crc32(job.encode()) % 10_000
+
+
+def _number_of_hydra() -> str:
+    """Return the number of the process that has started those of this job here for MPICH, which names no job.
+
+    Returns:
+        Empty if there is none, or no ``/proc``: then jobs that start on this host together must not be two.
+    """
+    pid = os.getpid()
+    with contextlib.suppress(OSError):
+        while pid:
+            name, _, fields = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+            if name == _HYDRA:
+                return str(pid)
+            pid = int(fields.split()[1])
+    return ""
 
 
 def _of_slurm(environ: Mapping[str, str]) -> FoundEnvironment | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster._paths import local_path
-from muster.cluster import TFConfig, task_context
+from muster.cluster import find_environment, task_context
 from muster.distribute import Strategy
 from muster.estimator import Exporter, Session, SessionRunContext, SessionRunHook, SessionRunValues
 
@@ -26,7 +26,7 @@ class Tracker(ABC):
         params: What the run is made with: name -> number or text.
         folder: The folder of the job, such as ``model_dir``. A program that is started again goes on with
             the run that is noted there, in ``<tracker>.json``. None begins a run each time.
-        strategy: Says which worker is the chief. None reads it from ``TF_CONFIG``.
+        strategy: Says which worker is the chief. None finds out: see ``muster where``.
     """
 
     name: str
@@ -121,8 +121,11 @@ class Tracker(ABC):
 
 
 def _is_chief() -> bool:
-    """Return whether this task is the one that writes, by ``TF_CONFIG``; alone it is."""
-    return task_context(TFConfig.from_environ(os.environ), chief_required=False).is_chief
+    """Return whether this task is the one that writes, by what has started it; alone it is."""
+    found = find_environment()
+    if found.rendezvous is not None:
+        return found.rendezvous.rank == 0
+    return found.config is None or task_context(found.config, chief_required=False).is_chief
 
 
 def _is_number(value: Any) -> bool:
