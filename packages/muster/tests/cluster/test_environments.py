@@ -1,6 +1,7 @@
 """By which launcher a process was started: environments as these launchers set them."""
 
 import json
+import re
 import threading
 
 import pytest
@@ -128,6 +129,8 @@ def test_what_names_all_tasks(environ, name, cluster, task, set_environ):
         (JAX, "JAX", ("a:9", 1, 3)),
         ({**JAX, "JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0"}, "one process", None),
         (TORCH, "MASTER_ADDR and RANK", ("a:9", 1, 2)),
+        ({**TORCH, "MASTER_ADDR": "fd00::2"}, "MASTER_ADDR and RANK", ("[fd00::2]:9", 1, 2)),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, "one process", None),
         ({**TORCH, "TORCHELASTIC_RUN_ID": "x", **OPEN_MPI}, "torchrun", ("a:9", 1, 2)),
         (OPEN_MPI, "Open MPI", ("127.0.0.1:23982", 1, 2)),
         ({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, "Open MPI", ("10.0.0.7:23982", 1, 2)),
@@ -156,6 +159,19 @@ def test_what_names_a_rendezvous(environ, name, rendezvous, set_environ):
         ),
         ({**TORCH, "RANK": "one"}, "The index of this process in RANK must be an integer"),
         ({"CLUSTER_SPEC": "{"}, "CLUSTER_SPEC is not what Vertex AI sets"),
+        (
+            {**TORCH, "MASTER_PORT": "x"},
+            "MASTER_ADDR and MASTER_PORT must say where rank 0 listens.",
+        ),
+        ({**JAX, "JAX_COORDINATOR_ADDRESS": "a"}, "JAX_COORDINATOR_ADDRESS must say where rank 0 listens."),
+        (
+            {"RANK": "0", "WORLD_SIZE": "2"},
+            "RANK is 0 and WORLD_SIZE is 2, but .* each other without MASTER_ADDR and MASTER_PORT. Set",
+        ),
+        (
+            {"JAX_PROCESS_ID": "1", "JAX_NUM_PROCESSES": "2"},
+            "these processes cannot find each other without JAX_COORDINATOR_ADDRESS. Set",
+        ),
         ({**MPICH, "MPI_LOCALNRANKS": "1"}, "no variable says where the first one is. Say it: mpirun -x"),
     ],
 )
@@ -165,7 +181,7 @@ def test_what_contradicts_itself_is_an_error(environ, told, set_environ, capsys)
         find_environment()
     with pytest.raises(SystemExit, match="2"):
         main(["where"])
-    assert told in " ".join(capsys.readouterr().err.split())
+    assert re.search(told, " ".join(capsys.readouterr().err.split()))
 
 
 def test_where_says_what_was_found_and_why(set_environ, capsys):
@@ -180,6 +196,11 @@ def test_where_says_what_was_found_and_why(set_environ, capsys):
     set_environ(JAX)
     assert main(["where"]) == 0
     assert "This task: worker 1 of 3\nThey meet at a:9," in capsys.readouterr().out
+    set_environ({"TF_CONFIG": TF_CONFIG, **TORCH, "RANK": "one"})
+    assert main(["where"]) == 0
+    told = capsys.readouterr().out
+    assert "\n  TF_CONFIG: found\n" in told
+    assert "RANK and WORLD_SIZE: not used, and wrong: The index of this process in RANK must be an" in told
 
 
 @pytest.fixture

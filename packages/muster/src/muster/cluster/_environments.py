@@ -26,7 +26,7 @@ from muster.cluster.resolvers._simple_resolver import SimpleClusterResolver
 from muster.cluster.resolvers._slurm_resolver import SlurmClusterResolver
 from muster.cluster.resolvers._tf_config_resolver import TFConfigClusterResolver
 from muster.cluster.resolvers._tpu_resolver import TPUClusterResolver
-from muster.net import Credentials
+from muster.net import Credentials, split_address
 
 _log = logging.getLogger(__name__)
 
@@ -36,10 +36,10 @@ MEET_SECS = 300.0
 _PORT = 8888
 # What Vertex AI calls the types of tasks.
 _POOLS: dict[str, str] = {
-    "workerpool0": TaskType.CHIEF,
-    "workerpool1": TaskType.WORKER,
-    "workerpool2": TaskType.PS,
-    "workerpool3": TaskType.EVALUATOR,
+    "workerpool0": TaskType.CHIEF.value,
+    "workerpool1": TaskType.WORKER.value,
+    "workerpool2": TaskType.PS.value,
+    "workerpool3": TaskType.EVALUATOR.value,
 }
 
 
@@ -56,6 +56,53 @@ class Rendezvous:
     address: str
     rank: int
     size: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Ranks:
+    """The variables of processes that know their ranks: their names.
+
+    Args:
+        address: That of where the first process listens: ``host:port``, or its host.
+        port: That of the port, if it is apart.
+        rank: That of the rank of this process.
+        size: That of the number of processes.
+    """
+
+    address: str
+    port: str | None = None
+    rank: str
+    size: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each for each in (self.address, self.port, self.rank, self.size) if each is not None)
+
+    def missing(self, environ: Mapping[str, str]) -> list[str]:
+        """Return the names that are not set."""
+        return [each for each in self.names if not environ.get(each)]
+
+    def address_of(self, environ: Mapping[str, str]) -> str:
+        """Return where the first process listens, ``host:port``.
+
+        Raises:
+            ClusterError: It is not that.
+        """
+        address = environ[self.address]
+        if self.port is not None:
+            host = f"[{address}]" if ":" in address and not address.startswith("[") else address
+            address = f"{host}:{environ[self.port]}"
+        try:
+            split_address(address)
+        except ClusterError as exc:
+            names = " and ".join(each for each in (self.address, self.port) if each is not None)
+            raise ClusterError(f"{names} must say where rank 0 listens. {exc}") from exc
+        return address
+
+
+# Those of jax.distributed.initialize, which Kubeflow Trainer sets for JAX, too.
+_OF_JAX = _Ranks(address="JAX_COORDINATOR_ADDRESS", rank="JAX_PROCESS_ID", size="JAX_NUM_PROCESSES")
+_OF_TORCH = _Ranks(address="MASTER_ADDR", port="MASTER_PORT", rank="RANK", size="WORLD_SIZE")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,11 +129,12 @@ def find_environment() -> FoundEnvironment:
     """Return the first environment of this process that is there; one process alone if there is none.
 
     Raises:
-        ClusterError: It contradicts itself.
+        ClusterError: It contradicts itself, or lacks an address.
     """
     for find in FINDERS.values():
         if (found := find(os.environ)) is not None:
             return found
+    _check_ranks(os.environ)
     return FoundEnvironment(name="one process", variables={}, config=TFConfig())
 
 
@@ -117,11 +165,20 @@ def _of_vertex(environ: Mapping[str, str]) -> FoundEnvironment | None:
     return FoundEnvironment(name="Vertex AI", variables={"CLUSTER_SPEC": text}, config=config)
 
 
-def _of_ranks(
-    environ: Mapping[str, str], name: str, address: str, rank: str, size: str, *others: str
-) -> FoundEnvironment | None:
-    """Find processes that know their ranks, and the address of the first, by the names of the variables."""
-    names = (address, rank, size, *others)
+def _of_ranks(environ: Mapping[str, str], name: str, variables: _Ranks) -> FoundEnvironment | None:
+    """Find processes that know their ranks, and the address of the first."""
+    found = _ranks_of(environ, variables.rank, variables.size)
+    if found is None or variables.missing(environ):
+        return None
+    return FoundEnvironment(
+        name=name,
+        variables={each: environ[each] for each in variables.names},
+        rendezvous=Rendezvous(address=variables.address_of(environ), rank=found[0], size=found[1]),
+    )
+
+
+def _ranks_of(environ: Mapping[str, str], rank: str, size: str) -> tuple[int, int] | None:
+    """Return the rank of this process and the number of all, by their names; None if it is the only one."""
     if any(not environ.get(each) for each in (rank, size)):
         return None
     number = check_index(environ[rank], f"this process in {rank}")
@@ -130,29 +187,34 @@ def _of_ranks(
         return None
     if not 0 <= number < count:
         raise ClusterError(f"{rank} is {number}, and {size} is {count}. Count ranks from 0.")
-    if not environ.get(address):
-        return None
-    port = "".join(f":{environ[each]}" for each in others)
-    return FoundEnvironment(
-        name=name,
-        variables={each: environ[each] for each in names if each in environ},
-        rendezvous=Rendezvous(address=f"{environ[address]}{port}", rank=number, size=count),
-    )
+    return number, count
+
+
+def _check_ranks(environ: Mapping[str, str]) -> None:
+    """Refuse a rank among several processes that nothing tells where the first one is.
+
+    Raises:
+        ClusterError: It is so: each of them would train a model of its own.
+    """
+    for each in (_OF_JAX, _OF_TORCH):
+        if _ranks_of(environ, each.rank, each.size) is not None:
+            raise ClusterError(
+                f"{each.rank} is {environ[each.rank]} and {each.size} is {environ[each.size]}, but these "
+                f"processes cannot find each other without {' and '.join(each.missing(environ))}. Set what "
+                f"says where rank 0 runs; or unset {each.rank}, if this process trains alone."
+            )
 
 
 def _of_jax(environ: Mapping[str, str]) -> FoundEnvironment | None:
-    """The variables of ``jax.distributed.initialize``, which Kubeflow Trainer sets for JAX, too."""
-    return _of_ranks(environ, "JAX", "JAX_COORDINATOR_ADDRESS", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES")
+    return _of_ranks(environ, "JAX", _OF_JAX)
 
 
 def _of_torchrun(environ: Mapping[str, str]) -> FoundEnvironment | None:
-    return _of_torch(environ, "torchrun") if "TORCHELASTIC_RUN_ID" in environ else None
+    return _of_ranks(environ, "torchrun", _OF_TORCH) if "TORCHELASTIC_RUN_ID" in environ else None
 
 
-def _of_torch(environ: Mapping[str, str], name: str = "MASTER_ADDR and RANK") -> FoundEnvironment | None:
-    if not environ.get("MASTER_PORT"):
-        return None
-    return _of_ranks(environ, name, "MASTER_ADDR", "RANK", "WORLD_SIZE", "MASTER_PORT")
+def _of_torch(environ: Mapping[str, str]) -> FoundEnvironment | None:
+    return _of_ranks(environ, "MASTER_ADDR and RANK", _OF_TORCH)
 
 
 def _of_open_mpi(environ: Mapping[str, str]) -> FoundEnvironment | None:
@@ -169,15 +231,13 @@ def _of_mpi(
     environ: Mapping[str, str], name: str, rank: str, size: str, local_size: str
 ) -> FoundEnvironment | None:
     """Find processes of MPI, which know no address unless it is given, or all are on one host."""
-    if rank not in environ:
-        return None
-    found = _of_ranks({**environ, "": "?"}, name, "", rank, size)
-    if found is None or found.rendezvous is None:
+    if (found := _ranks_of(environ, rank, size)) is None:
         return None
     variables = {each: environ[each] for each in (rank, size, local_size) if each in environ}
-    if environ.get("MASTER_ADDR") and environ.get("MASTER_PORT"):
-        variables |= {each: environ[each] for each in ("MASTER_ADDR", "MASTER_PORT")}
-        address = f"{environ['MASTER_ADDR']}:{environ['MASTER_PORT']}"
+    given = (_OF_TORCH.address, _OF_TORCH.port)
+    if all(environ.get(each) for each in given):
+        variables |= {each: environ[each] for each in given}
+        address = _OF_TORCH.address_of(environ)
     else:
         host = _host_of_mpirun(environ)
         if environ.get(local_size) == environ[size]:
@@ -189,8 +249,10 @@ def _of_mpi(
                 "on HOST; or mpiexec -genv MASTER_ADDR HOST -genv MASTER_PORT PORT."
             )
         address = f"{host}:{_port_of_mpirun(environ)}"
-    return dataclasses.replace(
-        found, variables=variables, rendezvous=dataclasses.replace(found.rendezvous, address=address)
+    return FoundEnvironment(
+        name=name,
+        variables=variables,
+        rendezvous=Rendezvous(address=address, rank=found[0], size=found[1]),
     )
 
 

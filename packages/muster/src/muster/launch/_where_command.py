@@ -38,6 +38,9 @@ def _where(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         parser.error(str(exc))
     print("Looked for, the first of which counts:")
     for what, find in FINDERS.items():
-        there = "found" if find(os.environ) is not None else "not there, or for one process"
+        try:
+            there = "found" if find(os.environ) is not None else "not there, or for one process"
+        except ClusterError as exc:
+            there = f"not used, and wrong: {exc}"
         print(f"  {what}: {there}")
     return 0
