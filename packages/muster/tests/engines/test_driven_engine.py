@@ -6,10 +6,12 @@ import time
 
 import pytest
 
+from muster.__main__ import main
 from muster._errors import ClusterError, PlacementError
 from muster.cluster import Task
 from muster.cluster.roster import Termination
 from muster.engines import EXIT_LOST, MachineResources, Place, TaskCondition, TaskExit, TaskRequest
+from muster.launch import _engines
 from muster.launch._job_record import read_record
 from muster.launch._plan import JobShape
 from muster.launch._run import RunOptions, describe_job, run_job
@@ -50,6 +52,10 @@ class ToldEngine:
 
     def check(self, tasks, request, program):
         return ""
+
+    def detach(self, tasks, request, program):
+        self.calls.append(("detach", *map(str, tasks), *program))
+        return "the cluster has it"
 
     def start(self, start):
         self.calls.append(("start", str(start.task)))
@@ -201,3 +207,11 @@ def test_a_dry_run_starts_nothing(tmp_path):
     assert "program: train.py\nhanded to all: MUSTER_SECRET\nworker 0 on a at h:1, cores: 0\n" in told
     assert "hidden" not in told
     assert [call[0] for call in engine.calls] == ["place", "close"]
+
+
+def test_a_job_that_is_detached_is_handed_over_and_left(monkeypatch, capsys):
+    engine = ToldEngine()
+    monkeypatch.setattr(_engines, "make_engine", lambda args, shape, program, environ: (engine, environ))
+    assert main(["run", "--on", "told", "--detach", "--workers", "2", "train.py"]) == 0
+    assert engine.calls == [("detach", "worker 0", "worker 1", "train.py"), ("close", 1)]
+    assert capsys.readouterr().out == "the cluster has it\n"

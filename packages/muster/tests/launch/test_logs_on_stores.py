@@ -1,4 +1,4 @@
-"""The logs of a job whose ``--log-dir`` is on an object store."""
+"""The logs of a job whose ``--log-dir`` is on an object store, and profiles on one."""
 
 import tempfile
 from contextlib import contextmanager
@@ -82,3 +82,16 @@ def test_what_cannot_be_sent_at_the_end_stays_here(faulty, capfd, monkeypatch):
     folder = said.partition("What is not there of the logs stays in ")[2].partition(".\n")[0]
     assert read_record(folder).code == 0
     assert "about to end" in Path(folder, "worker-0.log").read_text()
+
+
+def test_profiles_on_a_store_are_shown_whoever_has_sent_them(faulty, tmp_path, capfd):
+    program = tmp_path / "told.py"
+    program.write_text("import os; print(os.environ['MUSTER_PROFILE'])")
+    run = ["run", "--workers", "1", "--profile", "faulty://b/traces", str(program)]
+    assert main(run) == 0
+    said = capfd.readouterr()
+    assert "worker 0 | faulty://b/traces" in said.err + said.out
+    assert "There is no profile" in said.err
+    faulty.pipe_file("/b/traces/worker-0/profile.txt", b"20 steps\n")  # as a task elsewhere does
+    assert main(run) == 0
+    assert "worker-0: 20 steps\nTraces: faulty://b/traces/*/plugins/profile/*" in capfd.readouterr().out

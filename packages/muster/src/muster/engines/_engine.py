@@ -155,6 +155,16 @@ class Engine(Protocol):
             ClusterError: The cluster refuses, or there is none.
         """
 
+    def detach(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Hand the job to a cluster manager, which runs it without this process; arguments as for `check`.
+
+        Returns:
+            What to say of it, for people; an empty text if there is no cluster manager: nothing is started.
+
+        Raises:
+            ClusterError: The cluster refuses, or there is none.
+        """
+
     def start(self, start: TaskStart) -> None:
         """Start a task at its place: the first time in an attempt, or again."""
 

@@ -289,11 +289,7 @@ class KubernetesEngine:
             os.close(self._writer)
 
     def detach(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
-        """Hand the manifest over, leave the job to the cluster, and return what to say of it, for people.
-
-        Raises:
-            ClusterError: The cluster refuses.
-        """
+        """Hand the manifest over, and leave the job to the cluster; see `Engine.detach`."""
         self.check(tasks, request, program)
         self.job.submit()
         name = f"kubernetes:{self.job.api.namespace}/{self._name}"

@@ -84,6 +84,10 @@ class LocalEngine:
         """Return nothing: there is no cluster manager; see `Engine.check`."""
         return ""
 
+    def detach(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Return nothing, likewise; see `Engine.detach`."""
+        return ""
+
     def start(self, start: TaskStart) -> None:
         """Start a task; see `Engine.start`."""
         environment = {**self._environ, **start.environment}

@@ -157,6 +157,10 @@ class RemoteEngine(ABC):
         """Return nothing: there is no cluster manager; see `Engine.check`."""
         return ""
 
+    def detach(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
+        """Return nothing, likewise; see `Engine.detach`."""
+        return ""
+
     def _ask_for_places(
         self, agent: AgentConnection, tasks: list[Task], addresses: Sequence[str] = ()
     ) -> None:

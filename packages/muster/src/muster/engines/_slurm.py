@@ -101,11 +101,7 @@ class SlurmEngine(RemoteEngine):
         return "" if self._needs_launcher else self._script.rstrip()
 
     def detach(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
-        """Hand the batch script over, and return what to say of its job, for people.
-
-        Raises:
-            PlacementError: Slurm refuses.
-        """
+        """Hand the batch script over; see `Engine.detach`."""
         number = _call("sbatch", "--parsable", given=self._script).strip().partition(";")[0]
         return (
             f"Slurm has the job {number}.\n  squeue --jobs {number}\n"

@@ -149,7 +149,7 @@ class RunConfig:
         profile_dir = self.profile_dir or os.environ.get("MUSTER_PROFILE")
         self._set(
             model_dir=_model_dir(self.model_dir, tf_config.model_dir),
-            profile_dir=local_path(profile_dir) if profile_dir else None,
+            profile_dir=local_path(profile_dir, remote=True) if profile_dir else None,
         )
         _warn_of_session(self.session_config)
         self._take_strategies(tf_config)
@@ -185,7 +185,7 @@ class RunConfig:
             changes["save_checkpoints_steps"] = None
         for name in ("model_dir", "profile_dir"):
             if changes.get(name) is not None:
-                changes[name] = local_path(changes[name], remote=name == "model_dir")
+                changes[name] = local_path(changes[name], remote=True)
         replaced = copy.copy(self)
         replaced._set(**changes)
         replaced._check_fields()

@@ -16,6 +16,7 @@ from typing import Any
 from muster._commands import Types, add_command
 from muster._errors import ClusterError, RosterError
 from muster._extras import PAGE_PACKAGES, install_command, missing_package, working_command
+from muster._remote import refresh, remote_url
 from muster.launch._plan import TASK_MIB, TASKS_A_CORE, JobShape
 
 
@@ -182,12 +183,14 @@ def spell_out_page(parser: argparse.ArgumentParser, words: Sequence[str]) -> lis
 
 def _print_profiles(folder: Path) -> None:
     """Print the profiles that the tasks have written."""
+    refresh(str(folder))  # small files, as these are, are here then
     found = sorted(folder.glob("*/profile.txt"))
     for path in found:
         print(f"{path.parent.name}: {path.read_text()}", end="")
     if found:
+        where = remote_url(str(folder))
         print(
-            f"Traces: {folder}/*/plugins/profile/* in ui.perfetto.dev, or tensorboard --logdir {folder} with "
+            f"Traces: {where}/*/plugins/profile/* in ui.perfetto.dev, or tensorboard --logdir {where} with "
             f"its plugin profile: {working_command('profile')}"
         )
     else:
@@ -218,7 +221,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "own, or run this in a Linux container"
         )
     # Imported late: the help of the command must not wait for the terminal's library.
-    from muster.engines import KubernetesEngine, SlurmEngine, TaskRequest, join_nodes, what_is_wrong_with
+    from muster.engines import TaskRequest, join_nodes, what_is_wrong_with
     from muster.launch._engines import (
         GRACE_SECS,
         AnotherLauncherError,
@@ -268,14 +271,14 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             environ = with_secret(environ)
         environ = with_hash_seed(environ)
         if args.profile is not None:
-            environ["MUSTER_PROFILE"] = str(args.profile.absolute())
+            environ["MUSTER_PROFILE"] = remote_url(str(args.profile.absolute()))
         if args.ends_with_input:
             threading.Thread(target=_end_with_input, daemon=True).start()
         engine, environ = make_engine(args, shape, program, environ)
         if args.dry_run:
             print(describe_job(options, engine, environ))
             return 0
-        if args.detach and isinstance(engine, SlurmEngine | KubernetesEngine):  # as make_engine has checked
+        if args.detach:  # which make_engine refuses without a cluster manager
             with contextlib.closing(engine):
                 print(engine.detach(shape.tasks, options.request, program))
             return 0

@@ -8,7 +8,11 @@ import pytest
 import muster
 from muster._keras import keras
 from muster.data import Dataset
-from muster.estimator import Estimator, EstimatorSpec, RunConfig
+from muster.distribute import embedded
+from muster.estimator import Estimator, EstimatorSpec, ProfilerHook, RunConfig
+from remote_stores import faulty_store, names
+
+faulty = faulty_store
 
 X = np.ones((64, 3), np.float32)
 
@@ -19,10 +23,11 @@ def model_fn(features, labels, mode):
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def train(tmp_path, steps, **config):
-    config = RunConfig(str(tmp_path / "model"), profile_dir=tmp_path / "profile", **config)
+def train(tmp_path, steps, *hooks, **config):
+    config = {"profile_dir": tmp_path / "profile", **config}
+    config = RunConfig(str(tmp_path / "model"), **config)
     Estimator(model_fn, config=config).train(
-        lambda: Dataset.from_tensor_slices((X, X)).batch(8).repeat(), steps=steps
+        lambda: Dataset.from_tensor_slices((X, X)).batch(8).repeat(), steps=steps, hooks=[*hooks]
     )
     return tmp_path / "profile" / "worker-0"
 
@@ -47,3 +52,14 @@ def test_a_training_that_ends_early_leaves_no_trace_open(tmp_path):
     assert "5 steps" in (folder / "profile.txt").read_text()
     (tmp_path / "model" / "again").mkdir()
     assert (train(tmp_path / "again", 3).parent).exists() is False
+
+
+def test_a_profile_may_be_on_an_object_store(tmp_path, faulty):
+    with embedded():  # at whose end it is there; a program of its own sends it at the program's end
+        train(tmp_path, 15, profile_dir="faulty://b/run")
+        hook = ProfilerHook(save_steps=5, output_dir="faulty://b/hook")
+        train(tmp_path, 7, hook, profile_dir=None)
+    assert "5 steps" in faulty.cat_file("/b/run/worker-0/profile.txt").decode()
+    for folder in ("run/worker-0/plugins/profile/", "hook/timeline-"):
+        found = [each for each in names(faulty) if each.startswith(folder)]
+        assert [each.endswith("/perfetto_trace.json.gz") for each in found].count(True) == 1

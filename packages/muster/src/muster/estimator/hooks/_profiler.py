@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 
 from muster._paths import local_path
+from muster._remote import publish_soon, remote_url
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.session._session import Session
@@ -38,7 +39,7 @@ class ProfilerHook(SessionRunHook):
         Args:
             save_steps: Period in steps.
             save_secs: Period in seconds. Exactly one of the two.
-            output_dir: The folder for the traces; the working directory by default.
+            output_dir: The folder for the traces, or a URL; the working directory by default.
             show_dataflow: Accepted for TensorFlow's programs: JAX's traces have no such option.
             show_memory: Likewise.
 
@@ -46,7 +47,7 @@ class ProfilerHook(SessionRunHook):
             ValueError: Not exactly one period is given.
         """
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
-        self._output_dir = Path(local_path(output_dir))
+        self._output_dir = Path(local_path(output_dir, remote=True))
         self._tracing = False
 
     def after_create_session(self, session: Session, coord: object) -> None:
@@ -74,7 +75,8 @@ class ProfilerHook(SessionRunHook):
         step = session.global_step
         jax.block_until_ready((session.state, session.outputs))
         self._timer.update_last_triggered_step(step)
-        _log.info("Saving timeline for %d into '%s'.", step, self._output_dir / f"timeline-{step}")
+        folder = self._output_dir / f"timeline-{step}"
+        _log.info("Saving timeline for %d into '%s'.", step, remote_url(str(folder)))
         self._stop()
 
     def steps_until_due(self, session: Session) -> int | None:
@@ -86,3 +88,4 @@ class ProfilerHook(SessionRunHook):
         if self._tracing:
             self._tracing = False
             jax.profiler.stop_trace()
+            publish_soon(str(self._output_dir))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jax
 
+from muster._remote import publish_soon, remote_url
 from muster.distribute.workers import Exchanged
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session import clock
@@ -114,4 +115,5 @@ class StepProfile(SessionRunHook):
         jax.profiler.stop_trace()
         if self._times.steps:
             (self._folder / SUMMARY).write_text(f"{self._times}\n")
-            _log.info("Wrote a trace into %s: %s", self._folder, self._times)
+            _log.info("Wrote a trace into %s: %s", remote_url(str(self._folder)), self._times)
+        publish_soon(str(self._folder))
