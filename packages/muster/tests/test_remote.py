@@ -177,6 +177,31 @@ def test_a_bucket_that_is_read_only_is_named_before_anything_is_trained(faulty):
     )
 
 
+@pytest.mark.parametrize(
+    ("there", "told"), [((), "there is no bucket faulty://b."), (("/b/x",), "The upload is not known.")]
+)
+def test_what_is_not_found_by_a_write_is_named(faulty, monkeypatch, there, told):
+    monkeypatch.setattr(Faulty, "root_marker", "")  # as stores without folders have it
+    for each in there:
+        faulty.pipe_file(each, b"")
+    Faulty.failures = [FileNotFoundError("The upload is not known.")]
+    with pytest.raises(CheckpointError, match=rf"faulty://b/run/\S+ cannot be written: {told}"):
+        write(10)
+
+
+def test_a_file_that_is_deleted_while_it_is_sent_is_left_out(faulty):
+    place = local_path("faulty://b/run/events", remote=True)
+    Path(place).write_text("a summary")
+
+    def fail(*args, **options):
+        Path(place).unlink(missing_ok=True)
+        raise FileNotFoundError(place)
+
+    with mock.patch.object(Faulty, "put_file", side_effect=fail):
+        _remote.publish(place)
+    assert names(faulty) == []
+
+
 def test_what_is_not_there_is_named_by_its_url(faulty, capsys):
     with pytest.raises(DatasetError, match=r"No files matched pattern: faulty://b/\*.csv."):
         data.Dataset.list_files("faulty://b/*.csv")

@@ -233,7 +233,12 @@ class ObjectStore:
             local = _stat(place)
         except FileNotFoundError:
             return  # deleted since it was listed
-        self._put(key, lambda: self._fs.put_file(place, self._path(key), **self._options))
+        try:
+            self._put(key, lambda: self._fs.put_file(place, self._path(key), **self._options))
+        except (FileNotFoundError, StorageError):
+            if os.path.exists(place):
+                raise
+            return  # deleted meanwhile
         found = self.info(key)
         self._known[key] = _SyncedFile(() if found is None else _tag(found), local)
 
@@ -243,13 +248,19 @@ class ObjectStore:
             self._call("written", key, put)
         except FileNotFoundError as exc:
             if not self._lead:
-                raise StorageError(
-                    f"{self.url(key)} cannot be written: there is no such bucket ({exc})."
-                ) from exc
+                raise StorageError(f"{self.url(key)} cannot be written: {self._missing(key, exc)}") from exc
             self._call(
                 "made", key, lambda: self._fs.makedirs(os.path.dirname(self._path(key)), exist_ok=True)
             )
             self._call("written", key, put)
+
+    def _missing(self, key: str, error: FileNotFoundError) -> str:
+        """Return what was not found when a file was to be written where there are no folders."""
+        bucket = key.split("/")[0]
+        with contextlib.suppress(StorageError):
+            if self.info(bucket) is None:
+                return f"there is no bucket {self.url(bucket)}."
+        return str(error) or type(error).__name__
 
     def _delete(self, key: str) -> None:
         with contextlib.suppress(FileNotFoundError):
