@@ -1,8 +1,9 @@
 """Hosts for the tests of engines: addresses of the loopback, each with a sshd of its own."""
 
 import contextlib
+import functools
+import itertools
 import os
-import re
 import shutil
 import signal
 import socket
@@ -17,6 +18,8 @@ sys.path.append(str(Path(__file__).parents[1] / "launch"))
 from launched import Launched, clean_environment, left_of, wait_until
 
 import namespaces
+from muster.checkpoint import restore_latest
+from muster.summary import read_events
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 HOSTS = ("127.0.0.2", "127.0.0.3")
@@ -151,36 +154,62 @@ def farm(ssh_folder, tmp_path):
 
 
 TRAINING = """\
+import os, sys
 import numpy as np
+import muster
 from muster import keras
+from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy
-strategy = MultiWorkerMirroredStrategy()
-with strategy.scope():
-    layers = [keras.layers.Input((4,)), keras.layers.Dense(1, kernel_initializer="ones")]
-    model = keras.Sequential(layers)
-    model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
-x = np.arange(32.0).reshape(8, 4).astype("float32") / 32
-history = model.fit(x, x.sum(axis=1), batch_size=4, epochs=2, verbose=0, shuffle=False)
-print("loss", strategy.num_replicas_in_sync, history.history["loss"][-1])
+from muster.estimator import Estimator, EstimatorSpec, EvalSpec, RunConfig, TrainSpec, train_and_evaluate
+
+x = np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32)
+
+def model_fn(features, labels, mode):
+    predictions = keras.layers.Dense(1, kernel_initializer="zeros")(features)
+    loss = keras.ops.mean((predictions - labels) ** 2)
+    train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+def input_fn(input_context=None):
+    data = Dataset.from_tensor_slices((x, x.sum(axis=1, keepdims=True)))
+    if input_context is not None:
+        data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
+    return data.batch(4)
+
+strategy = None if '"ps"' in os.environ["TF_CONFIG"] else MultiWorkerMirroredStrategy()
+config = RunConfig(sys.argv[1], train_distribute=strategy, max_staleness=None if strategy else 0)
+train = TrainSpec(lambda input_context=None: input_fn(input_context).repeat(), max_steps=20)
+evaluate = EvalSpec(input_fn, steps=None, start_delay_secs=0, throttle_secs=0)
+train_and_evaluate(Estimator(model_fn, config=config), train, evaluate)
 """
+SHAPES = ["--workers", "2", "--evaluator"], ["--ps", "1", "--workers", "1", "--evaluator"]
 
 
-@pytest.fixture
-def trained(tmp_path):
-    """Return a function of options of ``muster run``: the loss that two workers come to."""
-    program = tmp_path / "train.py"
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """Return a function of options of ``muster run``: what two workers, and workers of a server, come to."""
+    made = tmp_path_factory.mktemp("trained")
+    program = made / "train.py"
     program.write_text(TRAINING)
+    numbers = itertools.count()
 
+    @functools.cache  # several engines are compared with this machine
     def train(*options):
-        done = subprocess.run(
-            [sys.executable, "-m", "muster", "run", *options, "--workers", "2", program],
-            env={**clean_environment(), "JAX_PLATFORMS": "cpu"},
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        first, second = re.findall(r"loss 2 ([\d.e-]+)", done.stdout)
-        assert first == second
-        return first
+        found = []
+        for shape in SHAPES:
+            folder = made / f"model-{next(numbers)}"
+            done = subprocess.run(
+                [sys.executable, "-m", "muster", "run", *options, *shape, program, folder],
+                env={**clean_environment(), "JAX_PLATFORMS": "cpu"},
+                capture_output=True, text=True, timeout=120, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+            weights = restore_latest(folder)
+            assert weights.step == 20
+            losses = [float(each.value) for each in read_events(folder / "eval") if each.tag == "loss"]
+            assert 0 < losses[-1] < 1
+            found.append(({name: each.tolist() for name, each in weights.variables.items()}, losses[-1]))
+        return found
 
     return train
 

@@ -122,7 +122,7 @@ def test_nothing_outlives_a_launcher_that_is_killed(launch, ray):
 
 
 def test_one_model_is_trained_with_the_numbers_of_one_machine(trained, ray):
-    assert trained(*ray.options) == trained()
+    assert trained(*ray.options) == trained("--oversubscribe")
 
 
 TOO_LARGE = """\

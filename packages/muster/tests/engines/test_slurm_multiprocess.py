@@ -75,10 +75,10 @@ def test_types_of_tasks_with_options_of_their_own_have_nodes_of_their_own(start)
 
 
 def test_one_model_is_trained_with_the_numbers_of_one_machine(trained, slurm, monkeypatch):
-    here = trained("--cpus", "1", "--oversubscribe")
+    here = trained("--oversubscribe")
     for name, value in slurm.environ.items():
         monkeypatch.setenv(name, value)
-    assert trained(*ON, "--cpus", "1") == here
+    assert trained(*ON, "--cpus", "1", "--tasks-per-node", "2") == here
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
