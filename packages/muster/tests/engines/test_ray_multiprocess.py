@@ -24,8 +24,8 @@ pytestmark = [
 ]
 
 DEADLINE = 120.0
-# A head with its dashboard and the job start some twenty processes that import Ray. On 2 cores a submission took
-# 16 s beside a load of 6, and 113 s where all others had a higher priority.
+# A head with its dashboard and the job start some twenty processes that import Ray. On 2 cores a submission
+# took 16 s beside a load of 6, and 113 s where all others had a higher priority.
 SUBMIT_SECS = 300.0
 # Ray's workers, and so tasks, have the niceness 15 otherwise: beside other programs they wait.
 PROMPT = {"RAY_worker_niceness": "0"}
