@@ -234,7 +234,7 @@ def _of_mpi(
     if (found := _ranks_of(environ, rank, size)) is None:
         return None
     variables = {each: environ[each] for each in (rank, size, local_size) if each in environ}
-    given = (_OF_TORCH.address, _OF_TORCH.port)
+    given = ("MASTER_ADDR", "MASTER_PORT")
     if all(environ.get(each) for each in given):
         variables |= {each: environ[each] for each in given}
         address = _OF_TORCH.address_of(environ)
