@@ -19,8 +19,8 @@ pytestmark = [
 
 CHILD = Path(__file__).with_name("ray_train_child.py")
 SEARCH = Path(__file__).with_name("ray_tune_child.py")
-# Of one program, which starts a Ray and workers that import JAX, again and again. On 2 cores the search took 72 s
-# beside a load of 5, and 307 s where all others had a higher priority.
+# Of one program, which starts a Ray and workers that import JAX, again and again. On 2 cores the search took
+# 72 s beside a load of 5, and 307 s where all others had a higher priority.
 DEADLINE = 600.0
 # Ray would make a token in the home folder, and let its workers wait for other programs.
 CLUSTER = {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
