@@ -13,7 +13,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +55,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any machine")
 
-# How to compile programs that run for moments. To optimize them, and to generate code for fused operations
-# the way that makes them faster, took a quarter of the time of the tests that run several at a time.
-_QUICKLY = {
-    **jobs.QUICKLY,
-    # XLA has had no other way since JAX 0.11.
-    **({"xla_cpu_use_fusion_emitters": False} if version("jax") < "0.11" else {}),
-}
 _compiles_quickly = False
 
 # Set by pytest at each phase, and by Keras, JAX and scikit-learn when they are first imported.
@@ -95,8 +87,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let programs of this process be compiled as the test that runs wants it; those of others always are
-    as users' are."""
+    """Let programs of this process be compiled as the test that runs wants it; those of others are compiled
+    as their environment says: see ``QUICKLY_BY_FLAGS`` in jobs.py."""
     durations.record(config)
     if hasattr(config, "workerinput"):
         _give_way()
@@ -108,7 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     @functools.wraps(options)
     def as_wanted(*args: Any, env_options_overrides: dict[str, Any] | None = None, **kwargs: Any) -> Any:
-        quickly = _QUICKLY if _compiles_quickly else {}
+        quickly = jobs.QUICKLY if _compiles_quickly else {}
         return options(*args, env_options_overrides={**quickly, **(env_options_overrides or {})}, **kwargs)
 
     compiler.get_compile_options = as_wanted
@@ -383,13 +375,13 @@ def _children() -> set[object]:
 def _open_files() -> set[object]:
     """Sockets, and files that have a place in the file system."""
     found = set()
-    for descriptor in Path("/proc/self/fd").iterdir():
+    for descriptor in os.listdir("/proc/self/fd"):
         try:
-            target = os.readlink(descriptor)
+            target = os.readlink(f"/proc/self/fd/{descriptor}")
         except FileNotFoundError:
             continue  # the listing's own descriptor
         if target.startswith("socket:") or (target[0] == "/" and not target.startswith(("/dev/", "/proc/"))):
-            found.add(f"{descriptor.name} -> {target}")
+            found.add(f"{descriptor} -> {target}")
     return found
 
 

@@ -1,14 +1,20 @@
 """Say as JSON what muster changes in JAX and Keras: when it is imported, in scopes, under tapes, once undone.
 
-And what a model that no strategy runs gives without muster, and with it.
+And what a model that no strategy runs gives without muster, and with it: programs that are the same are
+compiled once, and kept in the folder that is the argument.
 """
 
 import hashlib
 import importlib
 import json
 import os
+import sys
 
 os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "1"
+os.environ["JAX_COMPILATION_CACHE_DIR"] = sys.argv[1]
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import keras
 import numpy as np

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+from jobs import QUICKLY_BY_FLAGS
+
 DEADLINE = 120.0
 
 
@@ -28,7 +30,13 @@ class OnTerminal:
             stdin=subprocess.DEVNULL,
             stdout=theirs if stdout is None else stdout,
             stderr=theirs,
-            env=os.environ | {"TERM": "xterm", "PYTHONIOENCODING": "utf-8"} | environ,
+            env={
+                **os.environ,
+                "TERM": "xterm",
+                "PYTHONIOENCODING": "utf-8",
+                "XLA_FLAGS": QUICKLY_BY_FLAGS,
+                **environ,
+            },
         )
         os.close(theirs)
 

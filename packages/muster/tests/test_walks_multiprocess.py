@@ -1,6 +1,7 @@
 """What docs/architecture.md says of the files that values go through, beside what a profile of them says."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import DEADLINE
+from jobs import DEADLINE, QUICKLY_BY_FLAGS
 from walks import walk_of
 
 pytestmark = pytest.mark.processes
@@ -30,7 +31,10 @@ AROUND = {
 @pytest.fixture(scope="module")
 def found():
     child = Path(__file__).with_name("walk_child.py")
-    done = subprocess.run([sys.executable, child], capture_output=True, text=True, timeout=2 * DEADLINE)
+    environ = os.environ | {"XLA_FLAGS": QUICKLY_BY_FLAGS}
+    done = subprocess.run(
+        [sys.executable, child], env=environ, capture_output=True, text=True, timeout=2 * DEADLINE
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -7,7 +7,6 @@ import json
 import sys
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from muster import keras
 from muster.data import Dataset
@@ -44,6 +43,8 @@ def model_fn(features, labels, mode):
 
 def evaluate(strategy, model_dir):
     """The metrics of each case by name."""
+    from sklearn.datasets import load_digits  # here, since looking for tests imports this module
+
     digits = load_digits()
     images, labels = (digits.data / 16).astype(np.float32), digits.target.astype(np.int32)
     config = RunConfig(tf_random_seed=1, train_distribute=strategy, eval_distribute=strategy)

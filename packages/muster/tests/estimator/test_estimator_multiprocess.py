@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import DEADLINE, Process
+from jobs import DEADLINE, QUICKLY_BY_FLAGS, Process
 from muster.checkpoint import latest_checkpoint, read_checkpoint, restore_latest
 
 pytestmark = [pytest.mark.alone, pytest.mark.processes]
@@ -21,7 +21,7 @@ TWO_DEVICES = "--xla_force_host_platform_device_count=2"
 
 
 def started(model_dir, report, max_steps, log, strategy="default"):
-    flags = "" if strategy == "default" else TWO_DEVICES
+    flags = QUICKLY_BY_FLAGS + (" " + TWO_DEVICES if strategy != "default" else "")
     return Process([CHILD, model_dir, report, max_steps, strategy], os.environ | {"XLA_FLAGS": flags}, log)
 
 

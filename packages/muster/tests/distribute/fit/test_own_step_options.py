@@ -1,5 +1,6 @@
 """What models with steps of their own may do, and what comes of mistakes."""
 
+import os
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from fit_cases import BATCH, Batches, X, Y
 from own_step_cases import ROWS, Classifier, all_values, compiled
 
+from jobs import QUICKLY_BY_FLAGS
 from muster import GradientTape
 from muster import optimizers as row_optimizers
 from muster._errors import DatasetError, TraceError
@@ -462,7 +464,8 @@ assert losses[2] < losses[0], losses
 
 @pytest.mark.processes
 def test_plain_keras_with_a_tape_of_musters():
-    subprocess.run([sys.executable, "-c", PLAIN_KERAS], check=True, timeout=120)
+    environ = os.environ | {"XLA_FLAGS": QUICKLY_BY_FLAGS}
+    subprocess.run([sys.executable, "-c", PLAIN_KERAS], env=environ, check=True, timeout=120)
 
 
 NAMES_OF_KERAS_2 = """
@@ -499,4 +502,5 @@ for kind, name in ((OfLoss, "compiled_loss"), (OfMetrics, "compiled_metrics")):
 
 @pytest.mark.processes
 def test_names_of_keras_2_are_told_what_to_write():  # they exist under TensorFlow's names
-    subprocess.run([sys.executable, "-c", NAMES_OF_KERAS_2], check=True, timeout=120)
+    environ = os.environ | {"XLA_FLAGS": QUICKLY_BY_FLAGS}
+    subprocess.run([sys.executable, "-c", NAMES_OF_KERAS_2], env=environ, check=True, timeout=120)

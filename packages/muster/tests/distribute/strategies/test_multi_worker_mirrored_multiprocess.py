@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs import Process, free_addresses
+from jobs import QUICKLY_BY_FLAGS, Process, free_addresses
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 from muster.cluster import Task
 from muster.cluster.roster._roster import EXIT_PEER_LOST
@@ -43,7 +43,7 @@ class Job:
         self.processes = {}
 
     def start(self, index, cluster=None, **options):
-        environment = dict(os.environ, XLA_FLAGS="")
+        environment = dict(os.environ, XLA_FLAGS=QUICKLY_BY_FLAGS)
         cluster = cluster or {"worker": self.addresses}
         if len(self.addresses) > 1:
             task = {"type": "worker", "index": index}
