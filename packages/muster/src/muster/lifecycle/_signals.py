@@ -153,15 +153,24 @@ class Interrupts(SignalWatch):
     def __init__(self) -> None:
         super().__init__()
         self.waiting = True
+        self._main = threading.main_thread().ident
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[Self]:
+        """Handle Ctrl-C within the block, if this is the main thread."""
+        self._main = threading.main_thread().ident  # another one in a fork
+        with super().watched():
+            yield self
 
     def __enter__(self) -> None:
-        if threading.get_ident() == threading.main_thread().ident:
+        if threading.get_ident() == self._main:
             self.received, self.waiting, self.aborted = None, False, False
 
     def __exit__(self, *error: object) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed during the step, or what `preempt` asks for."""
-        PREEMPTION.__exit__(*error)
-        if threading.get_ident() == threading.main_thread().ident:
+        if _preempted.is_set():
+            PREEMPTION.__exit__(*error)
+        if threading.get_ident() == self._main:
             self.waiting = True
             if self.received is not None:
                 self.raise_received()

@@ -68,13 +68,14 @@ class CompiledStep:
         Raises:
             DatasetError: The batch holds a 64-bit integer that JAX would truncate to 32 bits.
         """
-        leaves, structure = jax.tree.flatten(batch)
+        leaves, structure = jax.tree_util.tree_flatten(batch)
         if self._share is None or isinstance(batch, ReplicatedBatch | UnevenBatch):
             signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
         else:
             signature = (structure, *[(_per_replica(leaf.shape, self._share), leaf.dtype) for leaf in leaves])
         step, limits = self._by_signature.get(signature) or (None, Limits(leaves))
-        limits.check(leaves, batch)
+        if limits.exist:
+            limits.check(leaves, batch)
         if step is None:
             step = self._make(state, reads, batch)
             self._by_signature[signature] = step, limits

@@ -107,6 +107,8 @@ class KerasBatches(FitInput):
         self._agreement = agreement
         self._split = split
         self._uneven = UnevenWarning(split) if split.replicas > 1 else None
+        # Nobody to agree with, and one replica: it takes batches as they are.
+        self._is_alone = agreement.single and self._uneven is None
         self._checked = False
         self.ends_epochs = per_epoch is None
         self._start, self._drawn = Position(), 0
@@ -149,6 +151,11 @@ class KerasBatches(FitInput):
             MismatchError: Workers have different batches.
             StopIteration: There is none.
         """
+        if self._is_alone:
+            if (batch := self._read()) is None:
+                raise StopIteration
+            self._drawn += 1
+            return batch
         if self._again:
             batch, self._again = self._last, False
         else:

@@ -18,8 +18,9 @@ from muster.program import keepable
 from muster.program.variables.keras_internals import set_values
 
 # How many steps run before the losses of the first half of them are checked: when they are there, and waited
-# for. To wait for one interrupts the steps for as long as a small one takes.
-_SOON, _UNCHECKED = 16, 64
+# for; and after how many it looks whether they are there. To wait for one interrupts the steps for as long as
+# a small one takes.
+_SOON, _UNCHECKED, _LOOKS = 16, 64, 8
 
 
 class CountedSteps:
@@ -215,10 +216,9 @@ class KerasFunction(StepFunction):
         """
         count = len(self._unchecked) - ahead
         checked, self._unchecked = self._unchecked[:count], self._unchecked[count:]
-        losses = [_loss_of(result) for _, result in checked]
-        if losses and _is_nan(losses[-1]):
-            first = next(i for i, loss in enumerate(losses) if _is_nan(loss))
-            self._explain(self._last, checked[first][0])
+        if checked and _is_nan(_loss_of(checked[-1][1])):
+            first = next(batch for batch, result in checked if _is_nan(_loss_of(result)))
+            self._explain(self._last, first)
 
     def catch_up(self) -> None:
         """Let Keras have the last state, if it has the one of an earlier step."""
@@ -248,7 +248,7 @@ class KerasFunction(StepFunction):
         """Take the steps that Keras asks for, and return their results."""
         if state is self._shown:
             state = self._last
-        if self.skips(iterator):
+        if (self.to_skip or self.left_out) and self.skips(iterator):
             if state is not self._last:
                 state = self._take(self._place(state))
             return self.skipped_logs
@@ -267,7 +267,8 @@ class KerasFunction(StepFunction):
                     self._most = keepable(batch, _UNCHECKED)
                 self._unchecked.append((batch, result))
             kept = len(self._unchecked)
-            if kept >= self._most or (kept >= _SOON and _is_there(self._unchecked[kept // 2 - 1][1])):
+            soon = kept >= _SOON and not kept % _LOOKS
+            if kept >= self._most or (soon and _is_there(self._unchecked[kept // 2 - 1][1])):
                 self._most = keepable(batch, _UNCHECKED)
                 self.check(ahead=kept - kept // 2)
             if self._after is not None:

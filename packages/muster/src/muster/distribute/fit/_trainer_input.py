@@ -31,7 +31,7 @@ class TrainerInput:
 
     Attributes:
         datasets: The types of what has steps draw batches from datasets.
-        wait: The time that steps of training wait for input.
+        wait: The time that steps of training wait for input, if there are others to be told of it.
     """
 
     datasets = DATASETS
@@ -43,6 +43,7 @@ class TrainerInput:
         self._own = own
         self._split = Split(strategy.workers.share_of(strategy.local_replicas))
         self.wait = InputWait(strategy.workers.exchanged)
+        self._is_told = strategy.workers.reporter is not None
         self._of: dict[str, FitInput] = {}
 
     def prepare(self, name: str, arguments: dict[str, Any]) -> FitInput:
@@ -92,10 +93,13 @@ class TrainerInput:
             name: The method.
             iterator: Keras' iterator.
         """
-        with self.wait if name == TRAINS else contextlib.nullcontext():
-            batches = self._of[name]
-            batches.catch_up(iterator)
-            return next(batches)
+        batches = self._of[name]
+        if self._is_told and name == TRAINS:
+            with self.wait:
+                batches.catch_up(iterator)
+                return next(batches)
+        batches.catch_up(iterator)
+        return next(batches)
 
     def take_again(self, name: str) -> None:
         """Let a step that other workers have interrupted be made again."""

@@ -279,10 +279,16 @@ def _slices(adapter: Any, keras_slices: Any, part_of: Callable[..., Any], arrays
         return
     count, size = adapter._num_samples, adapter._batch_size
     order = np.random.permutation(count) if adapter._shuffle else None
+    # Parts of NumPy's arrays need no conversion.
+    arrays = [each.array for each in leaves if type(each) is array_data.array_slicing.NumpySliceable]
     for start in range(0, count, size):
-        rows = slice(start, min(start + size, count))
-        parts = [part_of(each, rows if order is None else order[rows]) for each in leaves]
-        yield jax.tree.unflatten(structure, parts)
+        rows = slice(start, start + size)
+        place = rows if order is None else order[rows]
+        if len(arrays) == len(leaves):
+            parts = [each[place] for each in arrays]
+        else:
+            parts = [part_of(each, place) for each in leaves]
+        yield structure.unflatten(parts)
 
 
 def is_synced(model: Any) -> bool:
