@@ -4,10 +4,12 @@ import dataclasses
 import enum
 import math
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 
+import harness
 from muster._event_log import EventLog, live_logs, replay
 
 
@@ -146,3 +148,21 @@ def test_what_cannot_be_written_is_left_out(tmp_path):
     adder.log.write(tmp_path / "x.events")
     assert (tmp_path / "x.events").read_text() == str(adder.log)
     assert adder.log in live_logs
+
+
+def test_a_test_that_fails_shows_what_its_machines_have_seen():
+    adder = Adder(1.0)
+    for now in range(harness._MOST_LINES + 5):
+        adder.handle([Came(1.0, reason=Reason(now, "again"))], float(now))
+    report = SimpleNamespace(failed=True, sections=[])
+    hook = harness.pytest_runtest_makereport(None, None)
+    next(hook)
+    with pytest.raises(StopIteration):
+        hook.send(report)
+    ((title, text),) = report.sections
+    assert title == "events of Adder"
+    first, cut, *rest = text.split("\n")
+    assert first == "Adder(1.0, step=1.0)"
+    assert cut.endswith(" lines)")
+    assert len(rest) == harness._MOST_LINES - 1
+    assert "again" in rest[-1]

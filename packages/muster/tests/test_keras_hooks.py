@@ -15,7 +15,7 @@ from muster._keras import keras
 
 @pytest.mark.processes
 def test_what_is_changed_is_named_and_undone(tmp_path: Path) -> None:
-    """And a model that no strategy trains gives the same bits. One test, for its process takes 15 seconds."""
+    """And a model that no strategy trains gives the same bits. One test, for its process takes 20 seconds."""
     done = subprocess.run(
         [sys.executable, Path(__file__).parent / "keras_hooks_child.py", tmp_path],
         capture_output=True,

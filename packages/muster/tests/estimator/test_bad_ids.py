@@ -16,6 +16,8 @@ from muster.data import Dataset
 from muster.distribute import MirroredStrategy, OneDeviceStrategy
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 ROWS, UNITS, BATCH = 2000, 2, 8
 STRATEGIES = {
     "one device": lambda: OneDeviceStrategy("/cpu:0"),

@@ -18,6 +18,8 @@ from muster.ps import Plan, PlanTable, fingerprint
 from muster.ps.contents import StoredHash, TableUse
 from muster.ps.tables import TableSpec, Uniform
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 KEYS = np.random.default_rng(0).integers(-(2**62), 2**62, 40)
 IDS = KEYS[np.random.default_rng(1).integers(0, 40, (64, 3))]
 IDS[::5, 2] = -1  # none

@@ -33,6 +33,8 @@ from muster.estimator import Estimator, RunConfig
 from muster.estimator.loop import _saving
 from muster.ps import _part_writer, _shard_snapshot
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 EPOCHS = 8  # the steps of two; training that goes on begins with another
 
 
