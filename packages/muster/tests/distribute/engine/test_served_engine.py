@@ -22,6 +22,8 @@ from sparse_steps import FACTORS
 from sparse_steps import IDS as IDS_OF_STEPS
 from sparse_steps import step as sparse_step
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 
 @pytest.mark.samples("Adam")
 @pytest.mark.parametrize("kind", [keras.optimizers.Adam, keras.optimizers.SGD])

@@ -21,7 +21,10 @@ from muster.estimator import (
 )
 from muster.estimator._estimator_spec import PredictOutput
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # Keras' own
+    pytest.mark.usefixtures("compiled_once"),
+]
 
 layers = keras.layers
 ROWS = 32

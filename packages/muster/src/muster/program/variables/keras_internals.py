@@ -288,7 +288,7 @@ def _slices(adapter: Any, keras_slices: Any, part_of: Callable[..., Any], arrays
             parts = [each[place] for each in arrays]
         else:
             parts = [part_of(each, place) for each in leaves]
-        yield structure.unflatten(parts)
+        yield jax.tree_util.tree_unflatten(structure, parts)
 
 
 def is_synced(model: Any) -> bool:
