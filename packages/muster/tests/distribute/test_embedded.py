@@ -12,6 +12,8 @@ from muster._errors import DatasetError
 from muster._keras import keras
 from muster._paths import local_path
 from muster.checkpoint import note_training, read_note
+from muster.cluster import Task
+from muster.cluster.roster._roster import exit_because_lost
 from muster.distribute import Server, embedded, function
 from muster.distribute.workers._workers import SingleWorker
 from remote_stores import faulty_store as faulty_store
@@ -86,6 +88,12 @@ def test_the_only_worker_of_a_job_is_free_for_the_next(monkeypatch):
                 rosters.append(SingleWorker()._roster)
         assert None not in rosters
         assert rosters[0] is not rosters[1]
+
+
+def test_the_loss_of_another_task_ends_no_process(caplog):
+    with embedded():
+        exit_because_lost(Task("worker", 1), "it is gone.")
+    assert "worker 1 is lost: it is gone." in caplog.text
 
 
 def test_a_server_ends(monkeypatch):
