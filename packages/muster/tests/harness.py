@@ -56,6 +56,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("any machine")
 
 _compiles_quickly = False
+# How many programs are lowered in a context: what they are made of stays in it.
+_MOST_IN_A_CONTEXT = 100
 
 # Set by pytest at each phase, and by Keras, JAX and scikit-learn when they are first imported.
 _EXPECTED_VARIABLES = {
@@ -104,6 +106,28 @@ def pytest_configure(config: pytest.Config) -> None:
         return options(*args, env_options_overrides={**quickly, **(env_options_overrides or {})}, **kwargs)
 
     compiler.get_compile_options = as_wanted
+    _share_contexts()
+
+
+def _share_contexts() -> None:
+    """Let programs be lowered in few contexts of MLIR, which are those of a thread.
+
+    JAX makes one for each program, with all of its dialects: half of the time to lower a small one, and its
+    memory stays for as long as the program does.
+    """
+    from jax._src.interpreters import mlir
+
+    make, local = mlir.make_ir_context, threading.local()
+
+    @functools.wraps(make)
+    def shared() -> Any:
+        left = getattr(local, "left", 0)
+        if not left:
+            local.context, left = make(), _MOST_IN_A_CONTEXT
+        local.left = left - 1
+        return local.context
+
+    mlir.make_ir_context = shared
 
 
 def _take_accelerator() -> None:
