@@ -239,8 +239,17 @@ def test_what_somebody_tidies_up_here_is_not_deleted_there(faulty):
 
 def test_a_folder_there_is_not_repaired_in_place(faulty):
     path = write(1)
-    with pytest.raises(CheckpointError, match="faulty://b/run is on an object store"):
-        checkpoint.repair(os.path.dirname(path))
+    for folder in (os.path.dirname(path), "faulty://b/run"):
+        with pytest.raises(CheckpointError, match="faulty://b/run is on an object store"):
+            checkpoint.repair(folder)
+
+
+@pytest.mark.parametrize("delete", [checkpoint.delete_checkpoint, checkpoint.delete_old_checkpoint])
+def test_a_checkpoint_is_deleted_by_its_url(faulty, delete):
+    write(1), write(2)
+    with elsewhere():
+        delete("faulty://b/run/ckpt-1")
+    assert {name.split("/")[1] for name in names(faulty)} == {"ckpt-2"}
 
 
 def test_a_reader_sees_what_others_write_and_delete_meanwhile(faulty):

@@ -33,12 +33,17 @@ def number(kind: type[int] | type[float], least: float, most: float = math.inf) 
     return parse
 
 
-def folder(text: str) -> Path:
-    """Return a folder that an argument names; a URL of what is no folder here is a wrong argument."""
+def file(text: str) -> str:
+    """Return a file that an argument names, as it is written; a URL of none here is a wrong argument."""
     try:
-        return Path(local_path(text))
+        return local_path(text)
     except PathError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from None
+
+
+def folder(text: str) -> Path:
+    """Return a folder that an argument names; a URL of what is no folder here is a wrong argument."""
+    return Path(file(text))
 
 
 def worker_range(text: str) -> tuple[int | None, int]:

@@ -218,12 +218,14 @@ def is_settled(directory: str, paths: list[str], seen: Collection[str] = ()) -> 
     return not any(is_complete(path) for path in paths if path not in seen) and scan(directory) == paths
 
 
-def delete_checkpoint(path: str) -> None:
+def delete_checkpoint(path: str | os.PathLike[str]) -> None:
     """Delete a checkpoint. From the start readers ignore it, and to the end it is marked as unfinished.
 
     Raises:
         OSError: The checkpoint cannot be deleted.
+        PathError: It has a scheme that muster has no file system for.
     """
+    path = local_path(path, remote=True)
     with suppress(FileNotFoundError):  # half written, or half deleted
         os.replace(os.path.join(path, FILE_NAME), os.path.join(path, UNFINISHED))
     for entry in list(os.scandir(path)):
@@ -235,7 +237,7 @@ def delete_checkpoint(path: str) -> None:
     publish(path, whole=True)
 
 
-def delete_old_checkpoint(path: str) -> None:
+def delete_old_checkpoint(path: str | os.PathLike[str]) -> None:
     """Delete a checkpoint in whose place a new one was saved. If it cannot be, training goes on: it warns."""
     try:
         with suppress(FileNotFoundError):  # somebody else did

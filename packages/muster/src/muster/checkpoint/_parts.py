@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from muster._paths import local_path
 from muster.checkpoint._arrays import FileRecord, fill_arrays, open_regular, write_arrays
 from muster.checkpoint._keyed import ids_of
 from muster.checkpoint._layout import data_name, is_data_name
@@ -187,7 +188,7 @@ def write_part(
     """
     if not is_data_name(file):
         raise ValueError(f"{file!r} is not the name of a data file.")
-    path = os.path.join(folder, file)
+    path = os.path.join(local_path(folder), file)
     with suppress(FileNotFoundError):
         os.unlink(path)
     try:

@@ -38,7 +38,7 @@ def repair(directory: str | os.PathLike[str]) -> list[str]:
         DirectoryInUseError: A process writes into the directory.
         CheckpointError: The directory cannot be listed, or is on an object store.
     """
-    directory = os.path.abspath(local_path(directory))
+    directory = os.path.abspath(local_path(directory, remote=True, fetch=False))
     if (url := remote_url(directory)) != directory:
         raise CheckpointError(
             f"{url} is on an object store, where nothing is repaired in place: copy it into a local folder, "

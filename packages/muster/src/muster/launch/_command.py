@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from muster._commands import Types, add_command
+from muster._commands import Types, add_command, file
 from muster._errors import ClusterError, RosterError
 from muster._extras import PAGE_PACKAGES, install_command, missing_package, working_command
 from muster._remote import refresh, remote_url
@@ -70,7 +70,7 @@ def add_program_options(parser: argparse.ArgumentParser, script_help: str) -> No
         help="MODULE and its arguments: run a module as the program, as `python -m` does; all other options "
         "come before it",
     )
-    parser.add_argument("script", nargs="?", metavar="SCRIPT", help=script_help)
+    parser.add_argument("script", nargs="?", metavar="SCRIPT", type=file, help=script_help)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from muster._errors import ClusterError
+from muster._paths import local_path
 from muster.launch._command import add_run_command
 
 
@@ -59,6 +60,8 @@ def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), **option
         elif value is not None:
             words.append(f"{option}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
     first = os.fspath(program)
+    if not first.startswith("-m "):
+        first = local_path(program)
     words += first.split(maxsplit=1) if first.startswith("-m ") else ["--", first]
     args = parser.parse_args([*words[1:], *arguments])
     args.words_are_told_apart = True

@@ -130,6 +130,8 @@ def test_saving_hands_over_the_state_of_the_last_step() -> None:
     session.save(1, wait=True)
     ((store, *others),) = saved
     assert (store.peek(), others) == ({"w": 2}, [1, True, None])
+    session.save(1, directory="file:///elsewhere")
+    assert saved[1][1:] == (1, False, "/elsewhere")
 
 
 def test_nothing_is_read_or_saved_before_the_checks_on_the_step_have_passed() -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from muster._arrays import AnyArray
 from muster._errors import DatasetError, SavedModelError
+from muster._paths import local_path
 from muster.checkpoint import Checkpoint, close_files
 from muster.distribute.engine import is_hashed, with_tables, without_tables
 from muster.distribute.input import Position, StepInput
@@ -84,6 +85,7 @@ def export(
         ValueError: The features do not fit the model, or there are two signatures of one name.
         SavedModelError: The model cannot be exported, or not be written.
     """
+    extra = {os.path.join(_EXTRA, name): local_path(source) for name, source in (assets_extra or {}).items()}
     signatures: dict[str, SignatureToSave] = {}
     weights: dict[str, AnyArray] = {}
     # As in TensorFlow, variables that the modes share have the values of the first of them.
@@ -98,7 +100,6 @@ def export(
                     "Give them other names, or export this mode by itself."
                 )
             signatures |= found
-        extra = {os.path.join(_EXTRA, name): source for name, source in (assets_extra or {}).items()}
         save(export_dir, signatures, extra)
     finally:
         close_files(without_tables(weights).values())

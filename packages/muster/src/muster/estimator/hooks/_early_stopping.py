@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from muster._paths import local_path
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.session._session import Coordinator, Session
@@ -303,6 +304,8 @@ class _Metric:
 
 def _metric(estimator: HasEvalDir, name: str, eval_dir: str | None, min_steps: int, sign: int) -> _Metric:
     """Return the metric in a folder; by default in that of an Estimator's unnamed evaluation."""
+    if eval_dir:
+        local_path(eval_dir, remote=True, fetch=False)  # refused here, not when training is under way
     return _Metric(name, eval_dir or _eval_dir_of(estimator), min_steps, sign)
 
 

@@ -59,6 +59,8 @@ class VocabInfo:
             raise ValueError(
                 f"new_vocab_size must be >= 1, num_oov_buckets >= 0, and old_vocab_size >= -1: got {self}."
             )
+        object.__setattr__(self, "new_vocab", local_path(self.new_vocab))
+        object.__setattr__(self, "old_vocab", local_path(self.old_vocab))
 
     def start_value(
         self, variable: VariableSpec, old: np.ndarray[Any, Any] | MappedArray
@@ -114,7 +116,7 @@ class VocabInfo:
 
 
 def _entries(path: str | os.PathLike[str], size: int, variable: str) -> Sequence[str]:
-    lines = vocabulary_lines(local_path(path), variable)
+    lines = vocabulary_lines(os.fspath(path), variable)
     if len(lines) < size:
         raise ValueError(
             f"The vocabulary {os.fspath(path)} of {variable} has {len(lines)} entries, fewer than {size}."

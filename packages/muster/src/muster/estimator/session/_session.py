@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import jax
 import numpy as np
 
+from muster._paths import local_path
 from muster.distribute.engine import StateStore
 from muster.distribute.workers import Exchanged
 from muster.estimator.session._fetches import Fetches, map_fetches
@@ -332,18 +333,20 @@ class Session:
 
         Raises:
             RuntimeError: This session does not save.
+            PathError: The directory has a scheme that muster has no file system for.
         """
         if self._save is None:
             raise RuntimeError(
                 f"This session has nowhere to save step {step}: only training writes checkpoints. "
                 "Give CheckpointSaverHook to Estimator.train, or give it a saver."
             )
+        place = None if directory is None else local_path(directory, remote=True)
         self.check_step()
-        self._save(self.store, step, wait, directory)
+        self._save(self.store, step, wait, place)
 
     def is_late(self, directory: str) -> bool:
         """Return whether a periodic save into a directory has to be put off: see `SaveState`."""
-        return self._save is not None and self._save.is_late(directory)
+        return self._save is not None and self._save.is_late(local_path(directory, remote=True))
 
     def _read(self, name: Any) -> Any:
         found = self._find(name)
