@@ -162,6 +162,11 @@ class Saving:
         raise AssertionError("not to be called")
 
 
+def begun_with(path: Any) -> None:
+    summary.trace_on(profiler_outdir=path)
+    summary.trace_off()
+
+
 def traced_to(path: Any) -> None:
     summary.trace_on(profiler=True)
     try:
@@ -231,10 +236,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "CSVLogger": lambda path: keras.callbacks.CSVLogger(path),
     "summary.create_file_writer(logdir)": lambda path: summary.create_file_writer(path).close(),
     "summary.EventFileWriter(logdir)": lambda path: summary.EventFileWriter(path).close(),
-    "summary.trace_on(profiler_outdir)": lambda path: (
-        summary.trace_on(profiler=False, profiler_outdir=path),
-        summary.trace_off(),
-    ),
+    "summary.trace_on(profiler_outdir)": begun_with,
     "data.Dataset.save(path)": lambda path: dataset().save(path),
     "data.Dataset.cache(filename)": lambda path: list(dataset().cache(path)),
     "data.Dataset.snapshot(path)": lambda path: list(dataset().snapshot(path)),
