@@ -134,6 +134,20 @@ def test_servers_that_can_be_reached_are_told_of_the_end_before_one_that_cannot(
             both.end()
 
 
+def test_who_has_heard_of_the_end_asks_no_other_server_which_may_be_gone():
+    def dial(secs):
+        raise ConnectionRefusedError("it is gone")
+
+    with served() as told:
+        with worker(told, PLAN, "chief 0") as chief:
+            chief.end()
+        clients = [told.client(PLAN, "worker 0"), told.client(PLAN, "worker 0", dialed=dial, secs=0.1)]
+        with contextlib.closing(Servers(clients)) as both:
+            for ask in (lambda: both.take_ticket(None), both.pull_plans, both.statistics):
+                with pytest.raises(JobEndedError):
+                    ask()
+
+
 def test_over_tls(tmp_path):
     tls = Tls.load(Authority().make(tmp_path / "both", "localhost"))
     credentials = Credentials(secret=b"a secret of this job", tls=tls)

@@ -189,6 +189,7 @@ class Client:
     Attributes:
         plan: As given; an empty one for a coordinator's program.
         part: What travels for the plan's function.
+        job_ended: What another server has said, so that this one need not be asked; None so far.
     """
 
     def __init__(
@@ -219,6 +220,7 @@ class Client:
         self._joined: messages.Joined | None = None
         self._number = 0  # of the last push by the plan, or change by name, that was sent
         self._had_values = False
+        self.job_ended: JobEndedError | None = None
         pulled = FlatLayout(self.plan.pulled)
         self._whole = list(pulled.sizes.items())  # what workers pull as a whole, and where it is received
         self._sets = [*pulled.allocate().values()], [*pulled.allocate().values()]
@@ -248,7 +250,13 @@ class Client:
         return self._joined
 
     def send(self, message: messages.Request, arrays: Sequence[Array] = ()) -> None:
-        """Send a request; `receive` returns the answer. The arrays must not change until then."""
+        """Send a request; `receive` returns the answer. The arrays must not change until then.
+
+        Raises:
+            JobEndedError: `job_ended` says so, and the request is not to tell that again.
+        """
+        if self.job_ended is not None and not isinstance(message, messages.End):
+            raise self.job_ended
         self.connect()
         self._line.send(message, arrays)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from muster._errors import ParameterServerError
+from muster._errors import JobEndedError, ParameterServerError
 from muster.ps import _messages as messages
 from muster.ps._bundles import bundle, bundle_columns, described, packed
 from muster.ps._client import Client, FirstValues, FunctionPart, Held, Pulled, Pushed
@@ -309,7 +309,7 @@ class Servers:
         requests = [client.initial(message, each) for client, each in zip(self._clients, values, strict=True)]
         for together in itertools.zip_longest(*requests):
             asked = [(client, each) for client, each in zip(self._clients, together, strict=True) if each]
-            gather(
+            self._gather(
                 [client for client, _ in asked],
                 lambda client, place: client.send(*asked[place][1]),  # noqa: B023  # it is called at once
                 lambda client, place: client.receive(),
@@ -327,7 +327,7 @@ class Servers:
         """
         asked = [index for index, each in enumerate(ids) if each]
         rows: list[list[Array]] = [[] for _ in ids]
-        found = gather(
+        found = self._gather(
             [self._clients[index] for index in asked],
             lambda client, place: client.look_up(ids[asked[place]]),
             lambda client, place: client.taken(client.part)[1],
@@ -373,13 +373,13 @@ class Servers:
             client.push(step, pushed[index])
 
         if not exact:
-            return gather(self._clients, push, lambda client, index: client.pulled(), meanwhile)
-        others = gather(
+            return self._gather(self._clients, push, lambda client, index: client.pulled(), meanwhile)
+        others = self._gather(
             self._clients[1:],
             lambda client, index: push(client, index + 1),
             lambda client, index: client.pulled(),
         )
-        return gather(self._clients[:1], push, lambda client, index: client.pulled()) + others
+        return self._gather(self._clients[:1], push, lambda client, index: client.pulled()) + others
 
     def read_all(self) -> list[tuple[messages.Values, Held]]:
         """Return everything of the plans, each server's at one instant of its own, in new buffers."""
@@ -389,8 +389,9 @@ class Servers:
         """Return the right to make a step, by the global step that it starts from; None if none is left."""
         try:
             answer: messages.Ticket = self._clients[0].ask(messages.TakeTicket(max_steps=max_steps))
-        except BaseException:
+        except BaseException as exc:
             self._clients[0].abandon()
+            self._note_end(exc)
             raise
         return answer
 
@@ -413,8 +414,27 @@ class Servers:
         for client in self._clients:
             client.close()
 
+    def _gather(
+        self,
+        clients: Sequence[Client],
+        send: Callable[[Client, int], None],
+        receive: Callable[[Client, int], _T],
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[_T]:
+        try:
+            return gather(clients, send, receive, meanwhile)
+        except JobEndedError as exc:
+            self._note_end(exc)
+            raise
+
+    def _note_end(self, exc: BaseException) -> None:
+        """Ask no server any more once one says that the job has ended: others may be gone already."""
+        if isinstance(exc, JobEndedError):
+            for client in self._clients:
+                client.job_ended = exc
+
     def _all(self, send: Callable[[Client, int], None], receive: Callable[[Client], _T]) -> list[_T]:
-        return gather(self._clients, send, lambda client, index: receive(client))
+        return self._gather(self._clients, send, lambda client, index: receive(client))
 
     def _change(self, changes: Mapping[int, tuple[messages.Named, Sequence[Array]]]) -> None:
         """Make changes on servers, each with its buffers, by their number."""
@@ -427,7 +447,7 @@ class Servers:
     def _parts(self, function: str) -> dict[int, FunctionPart]:
         """Return what servers have of a function, by their number."""
         if (known := self._functions.get(function)) is None:
-            described = gather(
+            described = self._gather(
                 self._clients,
                 lambda server, index: server.send(messages.Describe(function=function)),
                 lambda server, index: server.described(),
@@ -454,7 +474,7 @@ class Servers:
     ) -> dict[int, _T]:
         """Ask some servers at the same time; return what is received, by their number."""
         asked = list(indices)
-        answers = gather(
+        answers = self._gather(
             [self._clients[index] for index in asked],
             lambda server, place: send(server, asked[place]),
             lambda server, place: receive(server, asked[place]),
