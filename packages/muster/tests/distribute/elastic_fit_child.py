@@ -1,9 +1,9 @@
 """A worker of an elastic job that calls fit, or a process with all of its replicas.
 
-Run by test_elastic_fit_multiprocess.py. Arguments: a folder for reports, the epochs, the seconds that a step
-takes at least, "arrays", "dataset", or "twice" for two epochs in a call of fit before, a call of evaluate
-before each, and one of predict. A line of a report is "<epoch> <step> <loss in hexadecimal>"; what evaluate
-and predict have returned is in a report of its own.
+Run by test_elastic_fit_multiprocess.py. Arguments: a folder for reports, the epochs, the seconds that a
+step takes at least until there is a file "go" in the folder, "arrays", "dataset", or "twice" for two epochs
+in a call of fit before, a call of evaluate before each, and one of predict. A line of a report is "<epoch>
+<step> <loss in hexadecimal>"; what evaluate and predict have returned is in a report of its own.
 """
 
 import json
@@ -33,7 +33,8 @@ class Report(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self.file.write(f"{self.epoch} {batch} {float(logs['loss']).hex()}\n")
         print(self.epoch, batch, flush=True)
-        time.sleep(self.secs)
+        if not os.path.exists(os.path.join(os.path.dirname(self.file.name), "go")):
+            time.sleep(self.secs)
 
     def on_epoch_end(self, epoch, logs=None):
         self.file.write(f"{epoch} end {float(logs.get('val_loss', 0)).hex()}\n")

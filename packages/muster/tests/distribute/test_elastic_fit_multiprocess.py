@@ -38,7 +38,7 @@ def losses_alone(folder, kind):
 def test_fit_goes_on_without_a_worker_and_without_the_chief(kind, tmp_path):
     lines = losses_alone(tmp_path / "alone", kind)
     folder = tmp_path / "job"
-    with Job(folder, [CHILD, folder, EPOCHS, 0.05, kind], worker=3) as job:
+    with Job(folder, [CHILD, folder, EPOCHS, 0.2, kind], worker=3) as job:
         first, second, third = (job.start("worker", index) for index in range(3))
         wait_for(job, 0, 4)
         second.process.send_signal(signal.SIGKILL)
@@ -47,6 +47,8 @@ def test_fit_goes_on_without_a_worker_and_without_the_chief(kind, tmp_path):
         first.process.wait(SOON)
         before = len((folder / "worker-0").read_text().splitlines())
         late = job.start("worker", 0)
+        wait_for(job, 0, before + 1)
+        (folder / "go").touch()
         assert third.code() == 0, third.log[-3000:]
         assert late.code() == 0, late.log[-3000:]
         assert (folder / "worker-2").read_text().splitlines() == lines
