@@ -14,7 +14,7 @@ from muster.cpu._kernels import call, computes
 Computation = Callable[[jax.Array, jax.Array], jax.Array]
 
 LEAST_PRODUCTS = 2**22
-"""What takes fewer multiplications is done before the kernel's thread would have begun."""
+"""Convolutions with fewer multiplications stay with XLA: to wake the kernel's thread takes longer."""
 LEAST_FEATURES = 3
 """With fewer input features XLA computes a convolution in one loop with what follows it, which is faster."""
 _FORWARD, _INPUT_GRADIENT, _KERNEL_GRADIENT = range(3)

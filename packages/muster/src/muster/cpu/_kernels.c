@@ -15,7 +15,6 @@
 #include "oneapi/dnnl/dnnl.h"
 #include "xla/ffi/api/c_api.h"
 
-#define MAX_SPEC 24
 #define MAX_BUFFERS 16
 
 /* ---- The thread that computes --------------------------------------------------------------------------
@@ -26,7 +25,6 @@
 typedef struct Work {
   dnnl_status_t (*compute)(struct Work*);
   const int64_t* spec;
-  size_t spec_size;
   float* buffers[MAX_BUFFERS]; /* operands, then results */
   dnnl_status_t status;
   bool done;
@@ -242,7 +240,7 @@ static dnnl_status_t convolve(Work* work) {
 
    left' right, of two matrices with as many rows, such as inputs and gradients of a dense layer. */
 
-enum { PRODUCT_ROWS, LEFT_COLUMNS, RIGHT_COLUMNS, PRODUCT_SPEC };
+enum { PRODUCT_ROWS, LEFT_COLUMNS, RIGHT_COLUMNS };
 
 #define MOST_OF_SUMS (1 << 20) /* numbers that all threads' sums may take together, so that caches hold them */
 
@@ -279,7 +277,7 @@ static dnnl_status_t product(Work* work) {
    The loop over time, which each thread runs by itself for some rows of the batch. Gates are in the order
    input, forget, output, candidate. */
 
-enum { STEPS, LSTM_BATCH, UNITS, REVERSE, KEEP, LSTM_SPEC };
+enum { STEPS, LSTM_BATCH, UNITS, REVERSE, KEEP };
 enum { KEEP_LAST, KEEP_STATES, KEEP_ALL }; /* forwards; backwards, KEEP_STATES says that states have gradients */
 
 /* As rows of matrices: c = a b + beta c, or a b' if `transposed`. */
@@ -574,7 +572,7 @@ static XLA_FFI_Error* call(XLA_FFI_CallFrame* frame, const char* name, dnnl_stat
   if (frame->attrs.size != 1 || frame->args.size + frame->rets.size > MAX_BUFFERS)
     return failed(frame, name, dnnl_invalid_arguments);
   const XLA_FFI_Array* spec = frame->attrs.attrs[0];
-  Work work = {.compute = function, .spec = spec->data, .spec_size = spec->size};
+  Work work = {.compute = function, .spec = spec->data};
   for (int i = 0; i < frame->args.size; i++) work.buffers[i] = ((XLA_FFI_Buffer*)frame->args.args[i])->data;
   for (int i = 0; i < frame->rets.size; i++)
     work.buffers[frame->args.size + i] = ((XLA_FFI_Buffer*)frame->rets.rets[i])->data;
@@ -602,6 +600,6 @@ XLA_FFI_Error* muster_attention_backward(XLA_FFI_CallFrame* frame) {
 
 /* Returns 0 if oneDNN computes this convolution. */
 int muster_prepare_convolution(const int64_t* spec) {
-  Work work = {.compute = convolve, .spec = spec, .spec_size = CONVOLUTION_SPEC};
+  Work work = {.compute = convolve, .spec = spec};
   return (int)compute(&work);
 }
