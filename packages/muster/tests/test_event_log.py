@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 import harness
-from muster._event_log import EventLog, live_logs, replay
+from muster._event_log import EventLog, is_cut, live_logs, read, replay
 
 
 class Side(enum.Enum):
@@ -104,8 +104,13 @@ def test_a_log_that_was_cut_says_so_and_is_not_replayed():
         adder.handle([Came(1.0)], float(now))
     assert str(adder.log).startswith("# Cut: 2 earlier entries are left out")
     assert len(str(adder.log).splitlines()) == 5
-    with pytest.raises(ValueError, match="line 1: its first entries were left out"):
+    with pytest.raises(ValueError, match="its first entries were left out"):
         next(replay(str(adder.log), NAMES))
+    assert is_cut(str(adder.log))
+    made, *entries = read(str(adder.log))
+    assert made == (2, None, ("Adder(0.0)",), ())
+    assert [(each.line, each.now) for each in entries] == [(3, 2.0), (4, 3.0), (5, 4.0)]
+    assert (entries[0].events, entries[0].actions) == (("Came(1.0)",), ("Told(3.0)",))
 
 
 def test_an_error_is_kept_with_what_led_to_it():
@@ -113,6 +118,8 @@ def test_an_error_is_kept_with_what_led_to_it():
     with pytest.raises(ArithmeticError):
         adder.handle([Came(-1.0)], 1.0)
     assert str(adder.log).endswith("(1.0, (Came(-1.0),), ...)\n")
+    *_, shown = read(str(adder.log))
+    assert shown == (2, 1.0, ("Came(-1.0)",), None)
     *_, last = replay(str(adder.log), NAMES)
     assert last.then is None
     assert str(last.error) == "it went down"
@@ -140,6 +147,20 @@ def test_another_action_than_then_is_found():
 def test_what_is_no_log_is_refused(text, why):
     with pytest.raises(ValueError, match=why):
         [*replay(text, NAMES)]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is empty"),
+        ("3\n", "line 1: it is no machine that it begins with: 3"),
+        ("Adder(1.0)\nAdder(1.0)\n", "line 2: it is no time, events and actions: Adder"),
+        ("Adder(\n", "line 1: "),
+    ],
+)
+def test_what_is_no_log_cannot_be_read(text, why):
+    with pytest.raises(ValueError, match=why):
+        [*read(text)]
 
 
 def test_what_cannot_be_written_is_left_out(tmp_path):

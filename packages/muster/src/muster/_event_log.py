@@ -2,7 +2,8 @@
 
 A log is Python: first the call that makes the machine, then for each call of `StateMachine.handle` the time,
 the events and the actions. Lines can be copied into a test. `replay` makes the machine again and gives it the
-same events. The idea is that of ``stimulus_log`` in dask's ``distributed/worker_state_machine.py``.
+same events; `read` only reads. The idea is that of ``stimulus_log`` in dask's
+``distributed/worker_state_machine.py``.
 """
 
 import ast
@@ -145,6 +146,58 @@ class EventLog(Generic[_E, _A]):
             file.write(str(self))
 
 
+class Shown(NamedTuple):
+    """Is an entry of a log as its text says, of any machine.
+
+    Attributes:
+        line: The number of the line of the log, from 1; that of its making for the first one.
+        now: The time, in seconds from any start; None for the making.
+        events: The events, as Python; for the making, what makes the machine.
+        actions: The actions, as Python; None if there was an error.
+    """
+
+    line: int
+    now: float | None
+    events: tuple[str, ...]
+    actions: tuple[str, ...] | None
+
+
+def is_cut(text: str) -> bool:
+    """Return whether a log has lost its first entries, so that it can be read, but not replayed."""
+    return text.startswith(_CUT.split("{")[0])
+
+
+def read(text: str) -> Iterator[Shown]:
+    """Yield the entries of a log, also of one without its beginning, or of a machine that cannot be made.
+
+    Args:
+        text: The log.
+
+    Raises:
+        ValueError: The text is no log.
+    """
+    made = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            node = ast.parse(line.strip(), mode="eval").body
+        except SyntaxError as exc:
+            raise ValueError(f"line {number}: {exc.msg} in {line[:80]}") from exc
+        match node:
+            case ast.Call(ast.Name()) if not made:
+                made = True
+                yield Shown(number, None, (ast.unparse(node),), ())
+            case ast.Tuple([ast.Constant(float() | int() as now), ast.Tuple(events), actions]) if made:
+                then = tuple(map(ast.unparse, actions.elts)) if isinstance(actions, ast.Tuple) else None
+                yield Shown(number, now, tuple(map(ast.unparse, events)), then)
+            case _:
+                what = "time, events and actions" if made else "machine that it begins with"
+                raise ValueError(f"line {number}: it is no {what}: {line[:80]}")
+    if not made:
+        raise ValueError("it is empty")
+
+
 class Replayed(NamedTuple):
     """Pairs what a machine did with events with what it does now.
 
@@ -175,12 +228,10 @@ def replay(text: str, names: Mapping[str, type]) -> Iterator[Replayed]:
     Raises:
         ValueError: The text is no log of these machines, or a log without its beginning.
     """
+    if is_cut(text):
+        raise ValueError("its first entries were left out, as there were too many: read it")
     machine: Any = None
     for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith(_CUT.split("{")[0]):
-            raise ValueError(
-                f"line {number}: its first entries were left out, as there were too many: read it"
-            )
         if not line.strip() or line.startswith("#"):
             continue
         value = _parse(line, number, names)

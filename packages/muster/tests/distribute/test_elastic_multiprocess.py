@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs import DEADLINE, QUICKLY_BY_FLAGS, SOON, Job
+from muster.__main__ import main
 from muster.checkpoint import latest_checkpoint
 from muster.cluster.roster import EXIT_PEER_LOST
 from muster.summary import read_events
@@ -245,7 +246,7 @@ def test_another_program_cannot_join(variable, value, what, tmp_path):
 
 
 @pytest.mark.slow
-def test_too_few_for_long_save_what_they_have_and_end(tmp_path):
+def test_too_few_for_long_save_what_they_have_and_end(tmp_path, capsys):
     with job_of(tmp_path / "job", ["deterministic", "pairs", "impatient"], 3, steps=10_000) as job:
         first, second, third = (job.start("worker", index) for index in range(3))
         wait_for(job, 2, 25)
@@ -254,6 +255,11 @@ def test_too_few_for_long_save_what_they_have_and_end(tmp_path):
         assert third.code() == EXIT_PEER_LOST, third.log[-3000:]
         steps = len(lines_of(job.folder / "worker-2"))
         assert latest_checkpoint(job.folder / "model64").endswith(f"-{steps}"), third.log[-3000:]
+    assert main(["replay", str(job.folder / "2-worker-2.membership.events")]) == 0
+    shown = capsys.readouterr().out
+    assert "  → LeaveStep('worker 0 is not there any more.')" in shown
+    assert "  → GiveUp('It has waited" in shown
+    assert shown.endswith("the same actions as then.\n")
 
 
 @pytest.mark.slow

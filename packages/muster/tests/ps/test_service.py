@@ -14,6 +14,7 @@ from ps_job import SECS, Served, accepting, kept, served, worker
 from ps_rows import AddingDevice, AddingFunction, added, as_buffer, filled
 
 from certificates import Authority
+from muster.__main__ import main
 from muster._errors import (
     AuthenticationError,
     JobEndedError,
@@ -472,7 +473,11 @@ def test_a_worker_goes_on_where_training_has_begun_again(caplog):
     assert "has other initial values now: training has begun again" in caplog.text
 
 
-def test_an_update_that_fails_ends_the_server_with_its_error(caplog):
+def test_an_update_that_fails_ends_the_server_with_its_error_and_leaves_what_led_to_it(
+    caplog, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("MUSTER_TERMINATION_LOG", str(tmp_path / "ps-0.end"))
+
     class Failing(AddingFunction):
         def apply(self, values, pushed):
             raise MemoryError("no room")
@@ -488,6 +493,12 @@ def test_an_update_that_fails_ends_the_server_with_its_error(caplog):
         with pytest.raises(MemoryError, match="no room"):
             server.service.join()
     assert "ps 0 cannot go on" in caplog.text
+    assert main(["replay", str(tmp_path / "ps-0.machine.events")]) == 0
+    made, *shown = capsys.readouterr().out.splitlines()
+    assert made.endswith(": Machine('ps 0')")
+    assert any(line.startswith("    Asked(Caller(task='chief 0'") and "Push(" in line for line in shown)
+    assert shown[-2] == "  and then there was an error"
+    assert shown[-1].endswith("it depends on arrays, which this log lacks.")
 
 
 def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):

@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 from muster._commands import add_command
 from muster._errors import PathError
-from muster._event_log import Replayed, as_python, replay
+from muster._event_log import Replayed, as_python, is_cut, read, replay
 from muster._paths import local_path
 from muster._remote import fetch
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import EVENTS, ROSTER_CLASSES, Termination
+from muster.cluster.roster import EVENTS, MEMBERSHIP_CLASSES, ROSTER_CLASSES, Termination
 from muster.launch import _events as job
 from muster.launch._job import Job
 from muster.launch._job_record import known_jobs, read_record
@@ -21,7 +21,8 @@ from muster.launch._restarts import LimitedRestarts
 
 # The log of events of the launcher, beside the output of the tasks and their logs.
 LAUNCHERS_LOG = f"launcher{EVENTS}"
-# The machines that write logs, with the classes that those name.
+# The machines whose logs can be given to them again, with the classes that those name. A server's log cannot:
+# what it answers depends on arrays, which may have gigabytes and are not in its log.
 MACHINES: Mapping[str, Mapping[str, type]] = {
     "Job": {
         each.__name__: each
@@ -37,6 +38,7 @@ MACHINES: Mapping[str, Mapping[str, type]] = {
         )
     },
     "Watch": ROSTER_CLASSES,
+    "Membership": MEMBERSHIP_CLASSES,
 }
 
 
@@ -52,8 +54,8 @@ def _replay(args: argparse.Namespace) -> int:
         fetch(str(path))
         text = path.read_text("utf-8")
         machine = next((name for name in MACHINES if f"\n{name}(" in f"\n{text}"), None)
-        if machine is None:
-            raise ValueError(f"it is no log of a {' or a '.join(MACHINES)}; those of others can only be read")
+        if machine is None or is_cut(text):
+            return _show(path, text)
         return _print(path, replay(text, MACHINES[machine]))
     except FileNotFoundError:
         there = ", ".join(each.name for each in sorted(path.parent.glob(f"*{EVENTS}"))) or "none"
@@ -80,6 +82,28 @@ def _path(log: str | None) -> Path:
         return path / LAUNCHERS_LOG
     named = [] if path.exists() else [each for each in known_jobs() if each.name.startswith(log)]
     return Path(named[0].folder) / LAUNCHERS_LOG if len(named) == 1 else path
+
+
+def _show(path: Path, text: str) -> int:
+    """Print a log that can only be read."""
+    began: float | None = None
+    entries = [*read(text)]
+    for each in entries:
+        if each.now is None:
+            print(f"{path}, line {each.line}: {', '.join(each.events)}")
+            continue
+        began = each.now if began is None else began
+        print(f"+{each.now - began:.3f} s, line {each.line}")
+        for event in each.events:
+            print(f"    {event}")
+        for action in each.actions or ():
+            print(f"  → {action}")
+        if each.actions is None:
+            print("  and then there was an error")
+    cut = "its first ones were left out"
+    why = cut if is_cut(text) else "it depends on arrays, which this log lacks"
+    print(f"{len(entries)} entries, to be read. It cannot be done again: {why}.")
+    return 0
 
 
 def _print(path: Path, entries: Iterable[Replayed]) -> int:

@@ -6,10 +6,13 @@ import random
 import pytest
 from membership_world import World
 
+from muster._event_log import replay
 from muster.cluster import Task
 from muster.cluster.roster._membership import MEMBERSHIP_CLASSES, Membership
 from muster.cluster.roster._membership_events import (
     BecameReady,
+    CameLate,
+    CameTo,
     EnterGroup,
     GiveUp,
     Group,
@@ -21,6 +24,7 @@ from muster.cluster.roster._membership_events import (
     MemberPhase,
     MemberSeen,
     MembersMet,
+    ProgramEnded,
     StepLeft,
     TakesIn,
     TimePassed,
@@ -316,5 +320,12 @@ def test_workers_agree_with_the_records_that_are_counted(size: int) -> None:
     world.check()
 
 
-def test_classes_of_a_log() -> None:
-    assert MEMBERSHIP_CLASSES["Membership"] is Membership
+def test_a_log_is_replayed() -> None:
+    one = in_group(B, Group(3, (A, B, C)))
+    one.handle([TakesIn(True), CameTo(7), MemberGone(A, certain=True)], 1.0)
+    one.handle([StepLeft()], 1.5)
+    one.handle([TimePassed(), LinkBroken(3)], 2.0)
+    one.handle([CameLate(), ProgramEnded()], 3.0)
+    entries = [*replay(str(one.log), MEMBERSHIP_CLASSES)]
+    assert len(entries) > 5
+    assert all(each.actions == each.then for each in entries)

@@ -19,6 +19,7 @@ from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._membership import Membership
 from muster.cluster.roster._membership_events import (
+    GiveUp,
     GroupAction,
     GroupEvent,
     GroupRecord,
@@ -294,6 +295,8 @@ class RosterThread:
             if isinstance(action, PublishRecord):
                 self._act(self.watch.handle([events.Grouped(action.record)], self.clock()))
             else:
+                if isinstance(action, GiveUp) and not action.others_are_done and self.membership:
+                    write_events(self.membership.log)
                 self._on_group(action)
 
     def _act(self, actions: Sequence[events.Action]) -> None:
