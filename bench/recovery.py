@@ -151,10 +151,10 @@ def kill(contestant: str, workers: int) -> dict[str, float]:
     """Kill the last worker of a job.
 
     Returns:
-        ``seconds`` from the kill to the next new step, unless a peer makes none within DEADLINE_SECS;
-        ``again`` how many steps were made twice. An elastic
-        job has ``noticed``, the seconds until the first worker knew, and ``joined``, the longest time between
-        two steps while the worker that was started again joined the others.
+        ``seconds`` from the kill to the next new step, unless a peer ends, or makes none within
+        DEADLINE_SECS; ``again`` how many steps were made twice. An elastic job has ``noticed``, the seconds
+        until the first worker knew, and ``joined``, the longest time between two steps while the worker that
+        was started again joined the others.
     """
     with tempfile.TemporaryDirectory() as name:
         folder, last = Path(name), workers - 1
@@ -171,9 +171,10 @@ def kill(contestant: str, workers: int) -> dict[str, float]:
             figures: dict[str, float] = {}
             try:
                 new = wait_for(lambda: step_above(0, known, killed), check, f"step above {known}")
-            except TimeoutError:
+            except (TimeoutError, RuntimeError) as error:
                 if contestant not in PEER_ENVIRONMENTS:
                     raise
+                say(f"{contestant} made no new step: {str(error).splitlines()[0]}")
                 return {"again": 0}
             figures["seconds"] = new["when"] - killed
             figures["again"] = len(notes(folder, 0)) - len({each["step"] for each in notes(folder, 0)})
