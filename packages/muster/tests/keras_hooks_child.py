@@ -1,7 +1,8 @@
 """Say as JSON what muster changes in JAX and Keras: when it is imported, in scopes, under tapes, once undone.
 
-And what a model that no strategy runs gives without muster, and with it: programs that are the same are
-compiled once, and kept in the folder that is the argument.
+And what a model that no strategy runs gives without muster, and with it, and what a step of it takes: the
+calls of functions, and programs that are compiled. Those that are the same are compiled once, and kept in the
+folder that is the argument.
 """
 
 import hashlib
@@ -77,11 +78,33 @@ def trained():
         [(each.path, each.numpy().tolist()) for each in (*model.variables, *model.optimizer.variables)],
         np.random.random(),
     ]
+    # The second time the first fit of a model does not count: it compiles.
+    once, twice = (calls(lambda rows=rows: model.fit(x[:rows], y[:rows], verbose=0)) for rows in (32, 96))
+    told["calls of a step"].append((twice - once) / 2)
+    told["programs"].append(sorted(name for name in os.listdir(sys.argv[1]) if "_step-" in name))
     return hashlib.sha256(repr(seen).encode()).hexdigest()
 
 
+def calls(run):
+    """How many functions of Python and of C something calls in this thread."""
+    count = 0
+
+    def noted(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    run()
+    sys.setprofile(noted)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
 load_imports(CORE / "src", PACKAGES)
-told = {"trained": [trained()]}
+told = {"calls of a step": [], "programs": []}
+told["trained"] = [trained()]
 original = before = fingerprint(*PACKAGES)
 load("muster")
 hooks = importlib.import_module("muster.keras_hooks")

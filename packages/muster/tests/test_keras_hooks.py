@@ -15,7 +15,11 @@ from muster._keras import keras
 
 @pytest.mark.processes
 def test_what_is_changed_is_named_and_undone(tmp_path: Path) -> None:
-    """And a model that no strategy trains gives the same bits. One test, for its process takes 20 seconds."""
+    """And a model that no strategy trains gives the same bits, in steps that take as long.
+
+    They run the same programs, which are not compiled again, and between these as many functions. One test,
+    for its process takes 20 seconds.
+    """
     done = subprocess.run(
         [sys.executable, Path(__file__).parent / "keras_hooks_child.py", tmp_path],
         capture_output=True,
@@ -32,6 +36,11 @@ def test_what_is_changed_is_named_and_undone(tmp_path: Path) -> None:
     assert changed["installed again"] == changed["always"]
     without, with_it = changed["trained"]
     assert with_it == without
+    without, with_it = changed["programs"]
+    assert with_it == without
+    assert len(without) == 5
+    without, with_it = changed["calls of a step"]
+    assert with_it == pytest.approx(without, rel=0.01), without
 
 
 def test_every_hook_has_a_reason_and_a_test() -> None:
