@@ -108,6 +108,27 @@ def scan_group(step: Step, loss: str | None, state: State, reads: Reads, batch: 
     return state, last
 
 
+def compiled_step(step: Step, args: tuple[State, Reads, Any], executables: Executables) -> Step:
+    """Compile a step for a state, reads and a batch like these; see `compiled`.
+
+    XLA puts operations in order from a program's first output on. With the new state first, the gradient of
+    the first layer's kernel, which comes last, is the first to be looked at, and less runs side by side: a
+    step of a small convolutional network takes 4 to 8 % longer on two cores (`bench fit`).
+    """
+
+    def results_first(state: State, reads: Reads, batch: Any) -> tuple[Any, State]:
+        state, results = step(state, reads, batch)
+        return results, state
+
+    run = compiled(results_first, args, executables)
+
+    def compiled_one(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+        results, state = run(state, reads, batch)
+        return state, results
+
+    return compiled_one
+
+
 def compiled(
     function: Callable[..., Any],
     args: tuple[Any, ...],

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from muster import cpu
-from muster.distribute.engine._compiled import CompiledStep, compiled, scan_group
+from muster.distribute.engine._compiled import CompiledStep, compiled_step, scan_group
 from muster.distribute.engine._hashed_here import hashed_training, trains_hashed_here
 from muster.distribute.engine._limits import Limits
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
@@ -33,7 +33,7 @@ class DeviceEngine(Engine):
                 return training.step_for(state, reads, batch)
             if in_files(state):
                 return step_on_files(traced, state, batch, lambda part: self.compile(part, executables))
-            return compiled(
+            return compiled_step(
                 functools.partial(scan_group, traced.step, traced.loss), (state, reads, batch), executables
             )
 

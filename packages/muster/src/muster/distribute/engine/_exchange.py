@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from muster.distribute.engine._compiled import CompiledStep, compiled
+from muster.distribute.engine._compiled import CompiledStep, compiled, compiled_step
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._in_turn import InTurnEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
@@ -120,7 +120,7 @@ class ExchangeEngine(Engine):
         """Return the step of the global view, divided so that this worker computes its rows of the batch."""
         state = jax.tree.map(local_copy, state)
         if isinstance(batch, ReplicatedBatch):
-            whole = compiled(traced.step, (state, reads, batch), executables)
+            whole = compiled_step(traced.step, (state, reads, batch), executables)
             return _on_local_state(
                 lambda state, reads, batch: whole(state, reads, as_chief_has(self._workers, batch))
             )

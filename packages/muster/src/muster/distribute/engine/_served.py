@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 from muster import cpu
-from muster.distribute.engine._compiled import compiled
+from muster.distribute.engine._compiled import compiled_step
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._rows_in_files import in_files, step_on_files
 from muster.distribute.engine._served_steps import Place, ServedTraining, TrainingServers
@@ -40,7 +40,7 @@ class ServedEngine(Engine):
             if in_files(state):
                 alone = functools.partial(DeviceEngine().compile, executables=executables)
                 return step_on_files(traced, state, batch, alone)
-            return compiled(traced.step, (state, reads, batch), executables)
+            return compiled_step(traced.step, (state, reads, batch), executables)
 
         own = [spec.path for spec in traced.variables if spec.kind in _OF_WORKERS]
         return ServedTraining(self._servers, self._place, traced, executables, own, evaluate).step
