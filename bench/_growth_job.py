@@ -1,8 +1,8 @@
 """Train a model of many variables for ``bench.growth``, in a process of its own.
 
 Arguments: the way to train, and the number of variables. Prints a line of JSON: the seconds from the model's
-making to the end of the first step, those of XLA's compiler and of JAX's tracing in them, and the median
-milliseconds of a later step. What was compiled before is not used.
+making to the end of the first step, those of the processor, of XLA's compiler and of JAX's tracing in them,
+and the median milliseconds of a later step. What was compiled before is not used.
 """
 
 import contextlib
@@ -34,6 +34,7 @@ class Clock:
         self.steps = []
         jax.monitoring.register_event_duration_secs_listener(self._add)
         self._last = self.began = time.perf_counter()
+        self._processor = time.process_time()
 
     def _add(self, event, secs, **_):
         if not self.steps:
@@ -42,12 +43,15 @@ class Clock:
 
     def tick(self):
         now = time.perf_counter()
+        if not self.steps:
+            self._processor = time.process_time() - self._processor
         self.steps.append(now - self._last)
         self._last = now
 
     def report(self):
         later = self.steps[1 + WARM_UP :]
-        return {"first": self.steps[0], **self.secs, "step_ms": 1e3 * statistics.median(later)}
+        first = {"first": self.steps[0], "processor": self._processor}
+        return {**first, **self.secs, "step_ms": 1e3 * statistics.median(later)}
 
 
 def arrays():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench._growth_job import WAYS
-from bench.peers import ROOT
+from bench.peers import ROOT, say
 
 from bench import _results
 
@@ -47,20 +47,23 @@ def main() -> dict[str, Any]:
     found: dict[str, dict[str, list[dict[str, float]]]] = {
         way: {str(count): [] for count in options.counts} for way in options.ways
     }
-    for _ in range(options.rounds):
+    for number in range(options.rounds):
         for count in options.counts:
             for way in options.ways:
-                found[way][str(count)].append(turn(way, count))
-    print("| | variables | first step, s | of it XLA | the rest | that per variable, ms | a step, ms |")
-    print("|---" * 7 + "|")
+                found[way][str(count)].append(times := turn(way, count))
+                say(f"round {number + 1}: {way}, {count} variables: {times['first']:.1f} s to the first step")
+    columns = "first step, s | processors, s | of it XLA | the rest, s | that per variable, ms | a step, ms"
+    print(f"| | variables | {columns} |")
+    print("|---" * 8 + "|")
     for way, by_count in found.items():
         for count, turns in by_count.items():
-            first, compiling, step = (
-                statistics.median(each[name] for each in turns) for name in ("first", "compiling", "step_ms")
+            first, processor, compiling, step = (
+                statistics.median(each[name] for each in turns)
+                for name in ("first", "processor", "compiling", "step_ms")
             )
             rest = first - compiling
             print(
-                f"| {way} | {int(count):,} | {first:.2f} | {compiling:.2f} | {rest:.2f} | "
+                f"| {way} | {int(count):,} | {first:.2f} | {processor:.2f} | {compiling:.2f} | {rest:.2f} | "
                 f"{1e3 * rest / int(count):.2f} | {step:.3f} |"
             )
     figures = {"rounds": options.rounds, "ways": found}
