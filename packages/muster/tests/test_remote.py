@@ -1,6 +1,7 @@
 """What lies on an object store is whole or absent for others, whatever fails."""
 
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from muster import _remote, checkpoint, data, summary
+from muster import _remote, _remote_store, checkpoint, data, summary
 from muster.__main__ import main
 from muster._errors import CheckpointError, DatasetError, DirectoryInUseError, PathError, StorageError
 from muster._paths import local_path
@@ -418,3 +419,21 @@ def test_what_is_left_is_sent_at_the_end_and_working_copies_go(tmp_path):
     assert not Path(copy).exists()  # that of the killed one went when the next began
     assert not Path(other).exists()
     assert [event.value for event in summary.read_events(where / "run")] == [1.0]
+
+
+class TooSkewedError(PermissionError):
+    """What s3fs and botocore raise together, for a date that S3 does not accept."""
+
+    response = {
+        "Error": {"Code": "RequestTimeTooSkewed", "Message": "The difference is too large."},
+        "ResponseMetadata": {"HTTPHeaders": {"date": "Mon, 30 Nov 2026 12:00:00 GMT"}},
+    }
+
+
+def test_a_clock_that_a_store_does_not_accept_is_told_with_how_far_it_is_off(faulty, monkeypatch):
+    there = datetime.datetime(2026, 11, 30, 12, tzinfo=datetime.UTC).timestamp()
+    monkeypatch.setattr(_remote_store, "date_now", lambda: there + 1234)
+    Faulty.failures = [TooSkewedError("The difference is too large.")]
+    said = "The difference is too large. This machine's clock is 1234 s ahead of the store's: set it"
+    with pytest.raises(CheckpointError, match=said):
+        write(1)

@@ -7,8 +7,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 
+from muster._clocks import date_now
 from muster._errors import StorageError
 
 _log = logging.getLogger(__name__)
@@ -99,7 +101,7 @@ class ObjectStore:
             except Exception as exc:  # each file system has its own
                 pause = next(pauses, None)
                 if pause is None or isinstance(exc, PermissionError | NotImplementedError | ValueError):
-                    reason = str(exc) or type(exc).__name__
+                    reason = f"{str(exc) or type(exc).__name__}{_by_clock(exc, date_now())}"
                     raise StorageError(f"{self.url(key)} cannot be {what}: {reason}") from exc
                 _log.warning("%s cannot be %s (%s); again in %g s.", self.url(key), what, exc, pause)
                 time.sleep(pause)
@@ -330,6 +332,28 @@ class ObjectStore:
     def delete(self, key: str) -> None:
         """Delete a file, if there is one."""
         self._delete(key)
+
+
+def _by_clock(error: BaseException, now: float) -> str:
+    """Return how far this machine's clock is off, if S3 refuses a request for its date; empty if it does not.
+
+    Args:
+        error: What the file system has raised, or botocore below it.
+        now: The time now, by this machine's clock.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        response: Mapping[str, Any] = getattr(cause, "response", None) or {}
+        if response.get("Error", {}).get("Code") == "RequestTimeTooSkewed":
+            told = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
+            with contextlib.suppress(ValueError):
+                ahead = now - parsedate_to_datetime(told).timestamp()
+                how = "ahead of" if ahead > 0 else "behind"
+                return (
+                    f" This machine's clock is {abs(ahead):.0f} s {how} the store's: set it, such as by NTP."
+                )
+        cause = cause.__cause__
+    return ""
 
 
 def _is_manifest(key: str) -> bool:

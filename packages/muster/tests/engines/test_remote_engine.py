@@ -3,10 +3,12 @@
 import contextlib
 import os
 import platform
+import re
 import select
 import signal
 import socket
 import threading
+import time
 
 import msgspec
 import pytest
@@ -209,7 +211,9 @@ def test_a_host_that_is_lost_ends_its_tasks_and_wakes_nobody_any_more(tmp_path):
     tasks = [Task("worker", 0), Task("worker", 1)]
     hello = msgspec.json.encode(_agent_messages.AgentHello(__version__, platform.python_version()))
     for number, (_, theirs) in enumerate(ends):
-        placed = _agent_messages.TasksPlaced([f"h:{number + 1}"], ((0,),), (), None)
+        placed = _agent_messages.TasksPlaced(
+            [f"h:{number + 1}"], ((0,),), (), None, time.time() - 600 * number
+        )
         theirs.sendall(_agent_messages.GREETING + hello + b"\n")
         theirs.sendall(encode_frame(_agent_messages.Ping()))
         engine._await([agents[number]], lambda agent: agent.greeting is not None, 10.0)
@@ -217,6 +221,9 @@ def test_a_host_that_is_lost_ends_its_tasks_and_wakes_nobody_any_more(tmp_path):
         threading.Thread(target=answer, args=(theirs, encode_frame(placed))).start()
     places = engine.place(tasks, TaskRequest(), ("train.py",))
     assert [place.address for place in places.values()] == ["h:1", "h:2"]
+    (told,) = engine.news()
+    assert re.match("The clock of h1 is (599|600|60.) s behind that of this host", told)
+    assert engine.news() == []
     for task in tasks:
         log = tmp_path / f"worker-{task.index}.log"
         engine.start(TaskStart(task=task, program=(), environment={}, cores=None, log=log))

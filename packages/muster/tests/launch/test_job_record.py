@@ -6,6 +6,7 @@ import tempfile
 import time
 import types
 
+import msgspec
 import pytest
 
 from muster.__main__ import main
@@ -157,3 +158,24 @@ def test_watching_a_job_that_has_ended_tells_how(watched, tmp_path, capsys):
         _job_commands.time.sleep(1)
     assert main(["status", "--watch", str(tmp_path / "logs")]) == 0
     assert " 9 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ahead", [-7200.0, 7200.0])
+def test_how_long_a_job_has_run_is_told_by_the_clock_of_its_launcher(ahead, tmp_path):
+    recorder(tmp_path / "logs").look([])
+    record = read_record(tmp_path / "logs")
+    began = record.began + ahead
+    elsewhere = msgspec.structs.replace(record, host="elsewhere", began=began, written=began + 61.2)
+    assert _job_commands._headline(elsewhere).endswith("has run for 0:01:01")
+
+
+def test_a_launcher_elsewhere_that_writes_no_more_is_told_when_one_has_watched_for_long(tmp_path):
+    recorder(tmp_path / "logs").look([])
+    record = read_record(tmp_path / "logs")
+    there = msgspec.structs.replace(record, host="elsewhere", written=9e9)  # whatever its clock says
+    silence = _job_commands._Silence()
+    assert silence.told(there, 1000.0) == silence.told(there, 1059.0) == ""
+    assert silence.told(there, 1061.0).startswith("The launcher on elsewhere has written nothing for 61 s")
+    assert silence.told(msgspec.structs.replace(there, written=9e9 + 1), 1062.0) == ""
+    here = _job_commands._Silence()  # whose process is looked at
+    assert here.told(record, 1000.0) == here.told(record, 2000.0) == ""

@@ -1,6 +1,7 @@
 """What a store goes on from: snapshots, and the changes of a coordinator since then."""
 
 import logging
+import time
 
 import msgspec
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from store_job import client, keeper_in, kept, saved, serving, wait_for
 from store_values import ADD, CHIEF, COUNT, TRAIN, WORKER, A, B, Talk, full
 
+from muster.ps import _keeper
 from muster.ps import _messages as messages
 from muster.ps._array_spec import ArraySpec
 from muster.ps._bundles import packed
@@ -268,3 +270,25 @@ def test_clients_go_on_with_a_server_that_was_killed(folder, caplog):
             assert "ps 0 lost 2 updates" in caplog.text
             chief.end()
             wait_for(lambda: not folder.exists())
+
+
+def test_restarts_are_counted_whatever_the_clock_says(folder, caplog, monkeypatch):
+    """Rounds are numbered by them, so that other servers take none for one before."""
+    machine, keeper = kept(folder)
+    Talk(machine).prepare()
+    now = time.time()
+    for restarts in (1, 2, 3):
+        monkeypatch.setattr(_keeper.time, "time", lambda: now - 3600.0)
+        found = keeper_in(folder).find("origin")
+        assert (found.restarts, found.age_secs) == (restarts, 0.0)
+    assert "What this server goes on from is dated 3600 s in the future" in caplog.text
+    keeper.remove()
+    assert not folder.exists()
+
+
+def test_a_count_of_restarts_that_cannot_be_read_is_told(folder, caplog):
+    machine, _ = kept(folder)
+    Talk(machine).prepare()
+    (folder / "restarts").write_text("many")
+    assert keeper_in(folder).find("origin").restarts == 1
+    assert "It cannot be counted that this server was started again" in caplog.text

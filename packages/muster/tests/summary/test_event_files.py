@@ -267,6 +267,19 @@ def test_writers_at_the_same_moment_have_files_of_their_own(tmp_path: Path) -> N
     assert all(name.endswith(".train") and "tfevents" in name for name in os.listdir(tmp_path))
 
 
+def test_a_file_comes_after_those_of_a_machine_whose_clock_is_ahead(tmp_path: Path) -> None:
+    """TensorBoard, which reads files in order, would not see it otherwise."""
+    with EventFileWriter(tmp_path) as first:
+        first.add_scalar("loss", 1.0, 1)
+    host = os.path.basename(first.path).split(".", 4)[-1]
+    ahead = tmp_path / f"events.out.tfevents.9000000000.{host}"
+    os.rename(first.path, ahead)
+    with EventFileWriter(tmp_path) as second:
+        second.add_scalar("loss", 2.0, 2)
+    assert os.path.basename(second.path).startswith("events.out.tfevents.9000000001.")
+    assert [event.step for event in read_events(tmp_path)] == [1, 2]
+
+
 def test_threads_share_a_writer(tmp_path: Path) -> None:
     with EventFileWriter(tmp_path, flush_secs=0.0) as writer:
 

@@ -22,6 +22,7 @@ from typing import BinaryIO, Never
 
 import msgspec
 
+from muster._clocks import date_now
 from muster._errors import ClusterError
 from muster._version import __version__
 from muster.cluster import Task
@@ -200,7 +201,9 @@ class Agent:
         numbers = [split_address(address)[1] for address in request.addresses]
         places = self._engine.place(request.tasks, TaskRequest(), request.program, numbers)
         addresses = [places[task].address for task in request.tasks]
-        self._send(messages.TasksPlaced(addresses, resources.cores, resources.gpus, resources.memory))
+        self._send(
+            messages.TasksPlaced(addresses, resources.cores, resources.gpus, resources.memory, date_now())
+        )
 
     def _what_is_wrong_with(self, request: messages.PlaceTasks) -> str:
         """Return why the program cannot run here; empty if it can."""

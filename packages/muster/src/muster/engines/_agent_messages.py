@@ -88,12 +88,13 @@ class Ping(msgspec.Struct, frozen=True, tag=True):
 
 
 class TasksPlaced(msgspec.Struct, frozen=True, tag=True):
-    """The answer to `PlaceTasks`: an address for each task, and the resources of the host."""
+    """The answer to `PlaceTasks`: an address for each task, the resources of the host, and its time."""
 
     addresses: list[str]
     cores: tuple[tuple[int, ...], ...]
     gpus: tuple[str, ...]
     memory: int | None
+    time: float
 
 
 class PlaceRefused(msgspec.Struct, frozen=True, tag=True):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from muster._clocks import clock_difference, date_now
 from muster._errors import PlacementError
 from muster._text import printable
 from muster._version import __version__
@@ -30,6 +31,8 @@ _LOOK_SECS = 5.0
 # How long a command may take to end when its connection was closed, in seconds: it waits for the agent.
 _END_SECS = 20.0
 _SHOWN_BYTES = 2000
+# What to do where muster is missing.
+INSTALL = f"pip install muster-train=={__version__}"
 # The signals that another launcher of the job may pass on.
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -112,6 +115,8 @@ class RemoteEngine(ABC):
         self._returns: dict[int, _Return] = {}  # by the ids of the agents that are lost
         self._logs: dict[Task, Path] = {}  # of the tasks that run
         self._conditions: dict[Task, TaskCondition] = {}
+        self._news: list[str] = []
+        self._compared: set[str] = set()  # hosts whose clocks were compared with this one's
 
     @abstractmethod
     def assign(self, tasks: Sequence[Task], request: TaskRequest) -> Mapping[Task, AgentConnection]:
@@ -135,16 +140,19 @@ class RemoteEngine(ABC):
         assigned = self.assign(tasks, request)
         agents = {id(agent): agent for agent in assigned.values()}.values()
         self.await_greetings(agents)
+        asked_at = date_now()
         for agent in agents:
             _check_versions(agent)
             self._ask_for_places(agent, [task for task in tasks if assigned[task] is agent])
         self._await(agents, lambda agent: agent.answer is not None, ANSWER_SECS)
+        answered_at = date_now()
         places = {}
         for agent in agents:
             answer = agent.answer
             if not isinstance(answer, messages.TasksPlaced):
                 reason = answer.reason if isinstance(answer, messages.PlaceRefused) else agent.lost
                 raise PlacementError(f"{agent.host}: {printable(reason or 'it does not answer')}")
+            self._compare_clocks(agent.host, clock_difference(answer.time, asked_at, answered_at))
             resources = MachineResources(cores=answer.cores, gpus=answer.gpus, memory=answer.memory)
             mine = [task for task in tasks if assigned[task] is agent]
             for task, address in zip(mine, answer.addresses, strict=True):
@@ -152,6 +160,17 @@ class RemoteEngine(ABC):
         self._placed = dict(assigned)
         self._addresses = {task: place.address for task, place in places.items()}
         return {task: places[task] for task in tasks}
+
+    def _compare_clocks(self, host: str, ahead: float) -> None:
+        """Tell, once for each host, if its clock is another one than this host's."""
+        if ahead and host not in self._compared:
+            how = "ahead of" if ahead > 0 else "behind"
+            self._news.append(
+                f"The clock of {host} is {abs(ahead):.0f} s {how} that of this host. Training does not "
+                "depend on it, but certificates and object stores do, and so do the dates of files: let both "
+                "follow one clock, such as by NTP."
+            )
+        self._compared.add(host)
 
     def check(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
         """Return nothing: there is no cluster manager; see `Engine.check`."""
@@ -346,8 +365,9 @@ class RemoteEngine(ABC):
         ]
 
     def news(self) -> list[str]:
-        """Return nothing: all is in the ends of tasks."""
-        return []
+        """Return what the user is to be told; see `Engine.news`."""
+        told, self._news = self._news, []
+        return told
 
     def returned(self) -> list[Task]:
         """Connect to lost hosts again, and return the tasks of those that are back; see `Engine.returned`."""
@@ -440,7 +460,7 @@ def _check_versions(agent: AgentConnection) -> None:
     if agent.greeting.muster != __version__:
         raise PlacementError(
             f"{agent.host} has muster {printable(agent.greeting.muster)}, and this host has {__version__}. "
-            f"Install the same there: pip install muster-train=={__version__}"
+            f"Install the same there: {INSTALL}"
         )
     if agent.greeting.python.rpartition(".")[0] != here.rpartition(".")[0]:
         raise PlacementError(

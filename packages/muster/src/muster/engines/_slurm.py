@@ -22,7 +22,7 @@ from muster.cluster.resolvers import expand_hostlist, expand_tasks_per_node
 from muster.cluster.roster import Termination
 from muster.engines._agent_connection import AgentConnection
 from muster.engines._engine import TaskExit, TaskRequest
-from muster.engines._remote import HostOptions, RemoteEngine, agent_command
+from muster.engines._remote import INSTALL, HostOptions, RemoteEngine, agent_command
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +93,6 @@ class SlurmEngine(RemoteEngine):
         self._allocation: _Allocation | None = None
         self._group_of: dict[str, int] = {}  # the part that a node belongs to
         self._evicted = ""  # why the allocation ends
-        self._news: list[str] = []
 
     def check(self, tasks: Sequence[Task], request: TaskRequest, program: tuple[str, ...]) -> str:
         """Have Slurm check what the job asks for; see `Engine.check`."""
@@ -154,9 +153,10 @@ class SlurmEngine(RemoteEngine):
         if greeted:
             return f"srun on {node} has ended, with code {code}{said}"
         return (
-            f"srun starts no agent of muster on it, and ends with code {code}{said}. Install muster-train "
-            "there, in this host's version, or name its interpreter with --python, or what must be done "
-            "before with --setup"
+            f"srun starts no agent of muster on it, and ends with code {code}{said}. If its Python lacks "
+            f"muster, install this host's version there, or in the container's image: {INSTALL}. Or name "
+            "another interpreter with --python, another image with --image, or what must be done before with "
+            "--setup"
         )
 
     def passed_on(self, number: int) -> None:
@@ -181,11 +181,6 @@ class SlurmEngine(RemoteEngine):
     def _as_evicted(self, ended: TaskExit) -> TaskExit:
         told = Termination(ended.task, f"{ended.task} was told to end, as {self._evicted}.")
         return dataclasses.replace(ended, told=told, evicted=True)
-
-    def news(self) -> list[str]:
-        """Return what the user is to be told; see `Engine.news`."""
-        told, self._news = self._news, []
-        return told
 
     def _give_back(self) -> None:
         """End the agents, then give the allocation back."""

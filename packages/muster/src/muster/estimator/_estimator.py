@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from muster._clocks import is_ahead
 from muster._compilation_cache import keep_compiled
 from muster._errors import SavedModelError
 from muster._paths import local_path
@@ -25,6 +26,7 @@ from muster.estimator._run_config import RunConfig, check_train_args, check_work
 from muster.estimator._specs import eval_folder
 from muster.estimator.export._export import export, receivers_by_mode
 from muster.estimator.export._supervised_receivers import ReceiverFn
+from muster.estimator.exporters._exporter import newest_stamp
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
@@ -39,12 +41,16 @@ from muster.summary import EventFileWriter
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS = 10
+# How far folders may be ahead of the clock, in seconds: those of this machine, each of which waits for its
+# own second, and those of another machine. What is further ahead is no time.
+_OWN_SECS, _ANOTHERS_SECS = 60.0, 30 * 86400.0
 
 
 def timestamped_folder(base: str | bytes | os.PathLike[str]) -> str:
     """Return the path of a new folder below a base, whose name is the time in seconds since the epoch.
 
-    If there is one of that name, it waits for the next second.
+    If there is one of that name, it waits for the next second. If there is one of a later minute, which a
+    machine with another clock has made, the name is the number after it: the last one is served.
 
     Raises:
         SavedModelError: There has been one in each of ten seconds.
@@ -52,8 +58,13 @@ def timestamped_folder(base: str | bytes | os.PathLike[str]) -> str:
     Source: ``get_timestamped_export_dir`` (tensorflow/python/saved_model/model_utils/export_utils.py).
     """
     base = local_path(base, remote=True)
+    newest = newest_stamp(base)
     for attempt in range(1, _ATTEMPTS + 1):
-        path = os.path.join(base, str(int(clock.date())))
+        now = clock.date()
+        if now + _OWN_SECS < newest < now + _ANOTHERS_SECS:
+            is_ahead(newest, now, f"The model {os.path.join(base, str(newest))}")
+            return os.path.join(base, str(newest + 1))
+        path = os.path.join(base, str(int(now)))
         if not os.path.lexists(path):
             return path
         _log.warning("Directory %s already exists; retrying (attempt %d/%d)", path, attempt, _ATTEMPTS)

@@ -34,6 +34,9 @@ _WATCH_SECS, _FOLLOW_SECS, _STOP_SECS, _ANSWER_SECS = 1.0, 0.2, 630.0, 5.0
 _TOLD_SECS = 30.0
 _REMOTE_SECS = 2.0  # how often a job on an object store is looked at
 _EVENTS = 5  # how many of the last events are shown
+# After how long --watch says that a launcher elsewhere writes nothing, which it does every second or, to an
+# object store, every ten, in seconds.
+_SILENT_SECS = 60.0
 
 
 class NoSuchJobError(Exception):
@@ -141,28 +144,58 @@ def _status(args: argparse.Namespace) -> int:
     return 0
 
 
+class _Silence:
+    """Sees whether a launcher of another machine still writes, by this machine's clock alone."""
+
+    def __init__(self) -> None:
+        self._written, self._since = 0.0, 0.0
+
+    def told(self, record: JobRecord, now: float) -> str:
+        """Return what to say if the record has been the same for long; empty if it has not.
+
+        Args:
+            record: The record, as it is read now.
+            now: The time in seconds, of a clock that nobody sets.
+        """
+        if record.written != self._written:
+            self._written, self._since = record.written, now
+        if record.host == socket.gethostname() or now - self._since < _SILENT_SECS:
+            return ""
+        return (
+            f"The launcher on {record.host} has written nothing for {now - self._since:.0f} s: it may be "
+            "gone, with its host."
+        )
+
+
 def _watch(record: JobRecord) -> None:
     """Print twice a minute how a job is, and at its end."""
-    told = -math.inf
+    told, silence = -math.inf, _Silence()
     while record.runs:
-        if time.monotonic() - told >= _TOLD_SECS:
+        now = time.monotonic()
+        silent = silence.told(record, now)
+        if now - told >= _TOLD_SECS:
             _print_status(record)
-            told = time.monotonic()
+            told = now
+            if silent:
+                print(silent)
         time.sleep(_WATCH_SECS)
         record = _again(record)
     _print_status(record)
 
 
 def _watch_live(record: JobRecord) -> None:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
 
     from muster.launch._view import job_table
 
     console = Console(highlight=False, markup=False, emoji=False)
+    silence = _Silence()
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            live.update(job_table(record.tasks, console.width), refresh=True)
+            silent = silence.told(record, time.monotonic())
+            table = job_table(record.tasks, console.width)
+            live.update(Group(table, *([silent] if silent else [])), refresh=True)
             if not record.runs:
                 return
             time.sleep(_WATCH_SECS)
@@ -194,7 +227,7 @@ def _print_status(record: JobRecord) -> None:
 
 
 def _headline(record: JobRecord) -> str:
-    took = datetime.timedelta(seconds=round((time.time() if record.runs else record.written) - record.began))
+    took = datetime.timedelta(seconds=round(record.secs))
     if record.runs:
         how = f"has run for {took}"
     elif record.code is None:

@@ -77,6 +77,11 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
 
     @property
+    def secs(self) -> float:
+        """How long the job had run when this was written, in seconds, by the launcher's clock alone."""
+        return max(0.0, self.written - self.began)
+
+    @property
     def runs(self) -> bool:
         """True while the launcher is there; one of another machine that has not written its end."""
         if self.code is not None or self.host != socket.gethostname():

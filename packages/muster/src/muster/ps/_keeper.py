@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from muster._clocks import is_ahead
 from muster.ps._flat_layout import Array
 from muster.ps._journal import Journal, Recorded
 from muster.ps._recovery import Found
@@ -85,7 +86,7 @@ class Keeper:
         if [change.number for change, _ in since] != [*range(begin, begin + len(since))]:
             _log.error("Changes of this server are missing on its disk, so that it has lost its values.")
             return None
-        return found._replace(changes=since)
+        return found._replace(changes=since, restarts=self._count_restart())
 
     def record(self, change: Recorded, arrays: Sequence[Array] = ()) -> None:
         """Write a change; the beginning of new values in place of all that is there."""
@@ -141,6 +142,13 @@ class Keeper:
         saved, arrays, pieces = found
         return Found(saved, arrays, _age(saved.at), pieces)
 
+    def _count_restart(self) -> int:
+        try:
+            return self._snapshots.count_restart()
+        except (OSError, ValueError) as exc:
+            _log.warning("It cannot be counted that this server was started again: %s.", exc)
+            return 1
+
     def _remove_snapshot(self) -> None:
         self.wait()
         self._snapshot = 0
@@ -192,4 +200,5 @@ class Keeper:
 
 
 def _age(at: float) -> float:
-    return max(0.0, time.time() - at)
+    now = time.time()
+    return 0.0 if is_ahead(at, now, "What this server goes on from") else max(0.0, now - at)

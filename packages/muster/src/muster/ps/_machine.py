@@ -21,6 +21,7 @@ from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps._snapshots import Saved, Taken
 from muster.ps._statistics import Statistics, WorkerStats
 from muster.ps._store import CLOSURES, Store
+from muster.ps._sync_rounds import ROUNDS_OF_A_START
 from muster.ps._tickets import OPEN_TICKETS, open_tickets
 from muster.ps._training import TrainingTurns
 from muster.ps.contents import Device, require_sizes
@@ -372,9 +373,8 @@ class Machine:
         self._training.changed = bool(found.saved.plan)
         if store.begun is not None:
             self._training.start()
-        # Other servers take rounds for later ones than all that have begun before, also after this
-        # snapshot: the time in milliseconds has run faster than rounds.
-        self._training.turns.rounds.begin_after(int(1000 * (found.saved.at + found.age_secs)))
+        # Other servers take rounds for later ones than all that have begun before, also after this snapshot.
+        self._training.turns.rounds.begin_after(found.restarts * ROUNDS_OF_A_START)
 
     def _change(
         self, peer: _Member, message: messages.Change | messages.End, arrays: Sequence[Array]

@@ -14,14 +14,15 @@ _log = logging.getLogger(__name__)
 
 
 class Found(NamedTuple):
-    """A snapshot, its arrays, how old it is in seconds, its rows, which can be read once, and the changes
-    since then, with their arrays."""
+    """A snapshot, its arrays, how old it is in seconds, its rows, which can be read once, the changes since
+    then, with their arrays, and the number of times that it was gone on from, or others before it."""
 
     saved: Saved
     arrays: list[Array]
     age_secs: float
     pieces: Iterable[RowPiece] = ()
     changes: Sequence[tuple[Recorded, Sequence[Array]]] = ()
+    restarts: int = 1
 
 
 Find = Callable[[str], Found | None]

@@ -101,6 +101,7 @@ class Snapshots:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
         self._whole, self._changes = self._folder / "values", self._folder / "changes"
+        self._restarts = self._folder / "restarts"
 
     def write(self, saved: Saved, arrays: Sequence[Array], rows: RowSnapshot | None = None) -> int:
         """Write a snapshot, and return the bytes of values that this took.
@@ -159,9 +160,22 @@ class Snapshots:
             itertools.chain(pieces, changed),
         )
 
+    def count_restart(self) -> int:
+        """Count that a server goes on from here, in a file; return how often one has.
+
+        Raises:
+            OSError: It cannot be read or written.
+            ValueError: It holds something else.
+        """
+        count = 1 + (int(self._restarts.read_text()) if self._restarts.exists() else 0)
+        partial = partial_path(self._restarts)
+        partial.write_text(str(count))
+        partial.replace(self._restarts)
+        return count
+
     def remove(self) -> None:
-        """Remove the snapshot."""
-        for path in (self._changes, self._whole):
+        """Remove the snapshot, and the count of restarts."""
+        for path in (self._changes, self._whole, self._restarts):
             for each in (path, partial_path(path)):
                 each.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # something else is there, or nothing at all

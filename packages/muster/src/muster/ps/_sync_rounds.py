@@ -2,6 +2,9 @@
 
 from collections.abc import Collection
 
+# No server begins so many rounds before it is started again.
+ROUNDS_OF_A_START = 1 << 40
+
 
 class SyncRounds:
     """Knows who takes part in the round that is open, and when all of them have pushed.

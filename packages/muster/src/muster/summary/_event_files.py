@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -19,6 +20,8 @@ from muster.summary._images import encode_images
 from muster.summary._messages import Event, SessionLog
 
 _log = logging.getLogger(__name__)
+
+_STAMP = re.compile(r"events\.out\.tfevents\.(\d{10})\.")
 
 
 def announce(logdir: str) -> None:
@@ -111,11 +114,12 @@ class EventFileWriter:
         self._waiting = 0
         self._lock = threading.Lock()
         now = time.time()
-        # TensorBoard reads a directory's files in the order of their names.
-        name = f"events.out.tfevents.{int(now):010d}.{os.uname().nodename}.{os.getpid()}"
         try:
             os.makedirs(logdir, exist_ok=True)
             announce(logdir)
+            # TensorBoard reads a directory's files in the order of their names.
+            stamp = _next_stamp(logdir, int(now))
+            name = f"events.out.tfevents.{stamp:010d}.{os.uname().nodename}.{os.getpid()}"
             self._path = _create(os.path.join(logdir, name), filename_suffix)
         except OSError as exc:
             raise SummaryError(
@@ -381,6 +385,16 @@ def read_event_file(path: str) -> Iterator[list[Event]]:
                     yield events
     except OSError as exc:
         raise SummaryError(f"{remote_url(path)} cannot be read: {exc.strerror}.") from exc
+
+
+def _next_stamp(logdir: str, now: int) -> int:
+    """Return the time for the name of a file that comes after those that are there.
+
+    A machine whose clock is ahead may have written them.
+    """
+    found = map(_STAMP.match, os.listdir(logdir))
+    newest = max((int(each[1]) for each in found if each), default=now)
+    return newest + 1 if newest > now else now
 
 
 def _create(path: str, suffix: str) -> str:

@@ -166,3 +166,15 @@ def test_a_file_comes_when_it_has_stayed_as_it_is():
     models.look([again])
     models.look([again])
     assert models.next() == again
+
+
+def test_what_comes_later_is_new_though_a_clock_is_behind():
+    models = NewModels()
+    models.look(CHECKPOINTS[:3])
+    models.done(models.next())
+    late = ModelFile("ckpt-9", 0.5)  # training goes on, on another machine
+    models.look([*CHECKPOINTS[:3], late])
+    assert models.next() == late
+    models.done(late)
+    models.look([*CHECKPOINTS[:3], late])
+    assert models.next() is None

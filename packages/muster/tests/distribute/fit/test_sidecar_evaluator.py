@@ -3,7 +3,10 @@
 import dataclasses
 import functools
 import logging
+import os
+import re
 import shutil
+import time
 from pathlib import Path
 
 import msgspec
@@ -150,3 +153,15 @@ def test_a_checkpoint_of_another_program_without_iterations_counts_by_its_number
 def test_a_model_that_is_not_compiled_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"'bare' is not compiled: call `model.compile\(...\)`"):
         SidecarEvaluator(keras.Sequential(name="bare"), DATA, tmp_path)
+
+
+def test_a_note_of_a_trainer_whose_clock_is_ahead_may_be_old(tmp_path, caplog):
+    directory = tmp_path / "model"
+    directory.mkdir()
+    note = Path(note_paths(directory)[0])
+    note.touch()
+    assert _sidecar_evaluator._is_fresh(directory)
+    ahead = time.time() + 3600.0
+    os.utime(note, (ahead, ahead))
+    assert not _sidecar_evaluator._is_fresh(directory)
+    assert re.search(r"training.json is dated 3(600|599) s in the future", caplog.text)

@@ -204,3 +204,13 @@ def test_which_folders_are_old(case: dict[str, Any]) -> None:
 
 def test_every_departure_is_of_use() -> None:
     assert recorded.unused("exporters", EXPORTERS) == []
+
+
+def test_a_model_comes_after_those_of_a_machine_whose_clock_is_ahead(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The folder with the largest number is served, and the others are deleted first."""
+    monkeypatch.setattr(clock, "date", lambda: 1_700_000_000.0)
+    (tmp_path / "1700003600").mkdir()
+    assert timestamped_folder(str(tmp_path)) == str(tmp_path / "1700003601")
+    assert "1700003600 is dated 3600 s in the future" in caplog.text

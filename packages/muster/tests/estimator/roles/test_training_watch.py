@@ -92,6 +92,18 @@ def test_a_clock_that_is_set_back_hides_no_training(monkeypatch: pytest.MonkeyPa
     assert watch.has_ended()
 
 
+def test_a_trainer_whose_clock_is_ahead_has_not_ended_before_it_begins(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path, 3, {}, {"ended": True}, now=clock.now + 3600)  # of an earlier job
+    watch = TrainingWatch(str(tmp_path))
+    assert "is dated 3600 s in the future" in caplog.text
+    clock.now += 6
+    assert not watch.has_ended()
+    clock.now += 600
+    assert watch.has_ended()
+
+
 def test_training_may_take_two_hours_to_begin(clock: FakeClock, tmp_path: Path) -> None:
     watch = TrainingWatch(str(tmp_path))
     clock.now += 7199

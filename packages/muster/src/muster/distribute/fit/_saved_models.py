@@ -90,8 +90,7 @@ class NewModels:
     def __init__(self) -> None:
         self._listed: list[ModelFile] = []
         self._settled: set[ModelFile] = set()
-        self._skipped: set[ModelFile] = set()
-        self._done = float("-inf")
+        self._past: set[ModelFile] = set()  # what was skipped or done, or older than what was done
         self.unsettled = False
 
     def look(self, listed: Sequence[ModelFile]) -> None:
@@ -99,25 +98,26 @@ class NewModels:
         before = set(self._listed)
         self._listed = list(listed)
         self._settled = {each for each in listed if each in before or not each.is_file}
-        self._skipped &= set(listed)
         self.unsettled = any(each not in self._settled for each in self._new())
 
     def next(self) -> ModelFile | None:
-        """Return the newest that is settled, not skipped, and newer than what is done; None for none."""
+        """Return the newest that is settled, not skipped, and has come since what is done; None for none."""
         settled = [each for each in self._new() if each in self._settled]
         return settled[-1] if settled else None
 
     def skip(self, saved: ModelFile) -> None:
         """Leave this out from now on."""
-        self._skipped.add(saved)
+        self._past.add(saved)
 
     def done(self, saved: ModelFile) -> None:
-        """Leave out this, and what is older."""
-        self._skipped.add(saved)
-        self._done = saved.time
+        """Leave out this, and what is there and older.
+
+        What comes later is new, whatever its date: training may go on where the clock is behind.
+        """
+        self._past |= {saved, *(each for each in self._listed if each.time < saved.time)}
 
     def _new(self) -> list[ModelFile]:
-        return [each for each in self._listed if each.time >= self._done and each not in self._skipped]
+        return [each for each in self._listed if each not in self._past]
 
 
 def load_saved(model: Any, saved: ModelFile) -> int | None:

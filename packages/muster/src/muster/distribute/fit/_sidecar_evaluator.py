@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from muster._clocks import date_now, is_ahead
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster._paths import local_path
@@ -175,6 +176,8 @@ def _is_fresh(directory: str) -> bool:
     """Return whether the note of training was written since this process began."""
     for path in note_paths(directory):
         with contextlib.suppress(OSError):
-            if os.stat(path).st_mtime >= process_start():
+            written = os.stat(path).st_mtime
+            # One that is dated later than now was written by another clock, and may be old.
+            if written >= process_start() and not is_ahead(written, date_now(), f"The note {path}"):
                 return True
     return False

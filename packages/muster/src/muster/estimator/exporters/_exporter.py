@@ -21,6 +21,11 @@ def has_models(export_path: str) -> bool:
     return bool(_stamps(export_path))
 
 
+def newest_stamp(export_path: str) -> int:
+    """Return the number of the newest folder, in seconds since the epoch; 0 if there is none."""
+    return max(map(int, _stamps(export_path)), default=0)
+
+
 def delete_old(export_path: str, exports_to_keep: int | None, written: Any) -> None:
     """Delete all models of an exporter but the newest ones, and never the one that it has just written.
 

@@ -3,6 +3,7 @@
 import logging
 from contextlib import suppress
 
+from muster._clocks import is_ahead
 from muster._errors import CheckpointError, PeerLostError
 from muster.checkpoint import CheckpointInfo, WriterWatch, list_checkpoints, read_metadata
 from muster.estimator.session import clock
@@ -35,8 +36,8 @@ class TrainingWatch:
     def __init__(self, model_dir: str) -> None:
         self._model_dir = model_dir
         self._writer = WriterWatch(model_dir)
-        self._began = process_start()
         self._first = self._newest()
+        self._is_fresh = self._first is not None and _is_since(self._first, process_start())
         self.seen = False
         self._absent_since = clock.now()
         self._warned = False
@@ -57,8 +58,8 @@ class TrainingWatch:
         if self.is_on():
             return False
         newest = self._newest()
-        # Its date counts only for what was there at first: the clock may have been set since.
-        self.seen = self.seen or newest != self._first or (newest is not None and newest.time >= self._began)
+        # A date counts only for what was there at first: the clock may have been set since.
+        self.seen = self.seen or newest != self._first or self._is_fresh
         ended = newest is not None and _says_ended(newest)
         absent = clock.now() - self._absent_since
         if ended:
@@ -82,6 +83,12 @@ class TrainingWatch:
         with suppress(CheckpointError):
             return next(reversed(list_checkpoints(self._model_dir)), None)
         return None
+
+
+def _is_since(checkpoint: CheckpointInfo, began: float) -> bool:
+    """Return whether a checkpoint was written since a time; not if its date is that of another clock."""
+    what = f"The checkpoint {checkpoint.path}"
+    return checkpoint.time >= began and not is_ahead(checkpoint.time, clock.date(), what)
 
 
 def _says_ended(checkpoint: CheckpointInfo) -> bool:

@@ -47,10 +47,9 @@ function lead() {
 }
 
 function showHead() {
-  const end = state.runs ? Date.now() / 1000 : state.written;
   const how = state.runs ? "has run for" : state.code === null ? "was killed with its launcher, after" : state.code ? `failed with exit code ${state.code}, after` : "ended well, after";
   $("program").textContent = state.program.join(" ");
-  $("about").textContent = `Job ${state.name} on ${state.host} ${how} ${duration(end - state.began)}. Logs: ${state.folder}`;
+  $("about").textContent = `Job ${state.name} on ${state.host} ${how} ${duration(state.written - state.began)}. Logs: ${state.folder}`;
   $("dot").className = "dot" + (state.runs ? " runs" : state.code ? " failed" : "");
   document.title = `${state.runs ? "▶" : state.code ? "✗" : "✓"} ${state.program.join(" ")}`;
 }
