@@ -1,21 +1,27 @@
 """What a guest in somebody else's process has begun ends with its block, not with the process."""
 
 import atexit
+import contextlib
 import socket
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import muster
 from muster import _remote
-from muster._errors import DatasetError
+from muster._errors import DatasetError, PeerLostError
 from muster._keras import keras
 from muster._paths import local_path
 from muster.checkpoint import note_training, read_note
 from muster.cluster import Task
+from muster.cluster.roster import EXIT_PEER_LOST
 from muster.cluster.roster._roster import exit_because_lost
 from muster.distribute import Server, embedded, function
+from muster.distribute.workers import _group_agreement
+from muster.distribute.workers._elastic_workers import ElasticWorkers
 from muster.distribute.workers._workers import SingleWorker, lone_roster
+from muster.lifecycle import Terminated
 from remote_stores import faulty_store as faulty_store
 
 
@@ -95,6 +101,47 @@ def test_the_loss_of_another_task_ends_no_process(caplog):
     with embedded():
         exit_because_lost(Task("worker", 1), "it is gone.")
     assert "worker 1 is lost: it is gone." in caplog.text
+
+
+def giving_up(monkeypatch):
+    """The workers of a task that is the first of those who are left, and waits no longer for others."""
+    monkeypatch.setattr(_group_agreement, "write_termination", lambda *args: None)
+    workers, group = object.__new__(ElasticWorkers), object.__new__(_group_agreement.GroupAgreement)
+    group._task, group._gave_up, group._has_newest = Task("worker", 1), "It has waited 600 s.", True
+    group._on_place, group._saves, group.loop = (lambda *place: None), None, object()
+    group.ending = workers._ending = SimpleNamespace(agreed=False, fail=lambda error: None)
+    workers._group, workers.reporting = group, lambda state: contextlib.nullcontext()
+    return workers, group
+
+
+def give_up_in_a_loop(group, saved):
+    try:
+        group._give_up()
+    except Terminated:
+        saved.append("as after a signal")
+        raise
+
+
+@pytest.mark.parametrize("kind", [PeerLostError, Terminated])
+def test_the_last_worker_that_gives_up_saves_and_ends_no_guest(kind, monkeypatch):
+    workers, group = giving_up(monkeypatch)
+    saved = []
+    with embedded() if kind is PeerLostError else contextlib.nullcontext():
+        with pytest.raises(kind) as caught, workers.supervised(doing="train"):
+            give_up_in_a_loop(group, saved)
+    assert saved
+    if kind is PeerLostError:
+        assert str(caught.value) == "worker 1 cannot go on: It has waited 600 s."
+    else:
+        assert caught.value.code == EXIT_PEER_LOST
+
+
+def test_a_guest_that_is_told_to_end_is_told_so():
+    """SIGTERM, and what says the same, stay what they are."""
+    group = object.__new__(_group_agreement.GroupAgreement)
+    group._saves = None
+    with embedded(), pytest.raises(Terminated), group.ending_no_guest():
+        raise Terminated(143)
 
 
 def test_a_server_ends(monkeypatch):

@@ -165,7 +165,7 @@ class ElasticWorkers(Workers):
     def supervised(self, start_secs: float = START_SECS, *, doing: str = "a step") -> Iterator[None]:
         self._group.start_secs, self._doing = start_secs, doing
         try:
-            with self.reporting(TaskState.STARTING):
+            with self._group.ending_no_guest(), self.reporting(TaskState.STARTING):
                 yield
         except BaseException as exc:
             self._ending.fail(exc)
@@ -233,7 +233,7 @@ class ElasticWorkers(Workers):
         self._doing = self._doing or _LOOP
         while True:
             try:
-                with self.stepping(self._loop_steps):
+                with self._group.ending_no_guest(), self.stepping(self._loop_steps):
                     result = step()
             except WorkersChangedError:
                 continue

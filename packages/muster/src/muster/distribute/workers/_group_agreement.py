@@ -1,10 +1,11 @@
 """The agreement of workers on a group: who takes the next step together, from which state."""
 
+import contextlib
 import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -128,6 +129,7 @@ class GroupAgreement:
         self._entered: Group | None = None  # by the roster's thread: the newest group
         self._gave_up = ""
         self._has_newest = self._leaving = False
+        self._saves: lifecycle.Terminated | None = None  # lets the loop save, as nobody else does
         self._tried = 0  # the epoch of the last group that was to meet
         self.others_are_done = self.has_begun = self.joins = False
         self.inner: RosterWorkers | None = None
@@ -235,6 +237,19 @@ class GroupAgreement:
         self._gave_up, self._has_newest = reason, False
         self._give_up()
 
+    @contextlib.contextmanager
+    def ending_no_guest(self) -> Iterator[None]:
+        """Raise PeerLostError where the process is not to end with the code of a lost worker.
+
+        Loops have saved before, as they do when a signal ends them.
+        """
+        try:
+            yield
+        except lifecycle.Terminated as exc:
+            if exc is self._saves and lifecycle.is_embedded():
+                raise PeerLostError(f"{self._task} cannot go on: {self._gave_up}") from exc
+            raise
+
     @property
     def others_train(self) -> bool:
         """Whether others have a group."""
@@ -314,7 +329,8 @@ class GroupAgreement:
             self._on_place(0, (str(self._task),))  # nobody else saves
             _log.critical("%s", text)
             self.ending.agreed = True
-            raise lifecycle.Terminated(EXIT_PEER_LOST)
+            self._saves = lifecycle.Terminated(EXIT_PEER_LOST)
+            raise self._saves
         if lifecycle.is_embedded():
             raise PeerLostError(text)
         lifecycle.exit_at_once(EXIT_PEER_LOST, lambda: _log.critical("%s", text))
