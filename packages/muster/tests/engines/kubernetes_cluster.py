@@ -272,9 +272,10 @@ class Cluster:
             while True:
                 process = self.processes[name]
                 done = process.poll() is not None or self.ended or query["follow"] == "false"
-                for line in file.readlines():  # a line has the time at which it was read first, of its place
-                    stamp = f"2026-01-01T00:00:00.{file.tell():09}Z".encode()
-                    yield stamp + b" " + line
+                place = file.tell()
+                for line in file.readlines():  # a line has the time of its place
+                    place += len(line)
+                    yield f"2026-01-01T00:00:00.{place:09}Z ".encode() + line
                 if done:
                     return
                 time.sleep(0.02)

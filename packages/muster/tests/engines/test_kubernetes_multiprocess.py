@@ -19,6 +19,7 @@ import muster.launch
 from large_data import large_data
 from muster.__main__ import main
 from muster._errors import ClusterError
+from remote_stores import faulty_store as faulty_store
 
 pytestmark = [
     pytest.mark.alone,
@@ -204,6 +205,24 @@ def test_what_does_not_start_is_told_and_given_up(options, quota, told, pods):
     assert "muster   | worker 0 waits: " in done.stderr
 
 
+def test_an_image_without_muster_is_told_with_what_to_do(run, pods, tmp_path):
+    bare, program = tmp_path / "python", tmp_path / "train.py"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    program.write_text("import muster\n")
+    job = run(options=["--workers", "1", "--restarts", "0", "--python", str(bare)], program=program)
+    assert job.end(DEADLINE) == 1, job.text
+    told = "muster   | worker 0 has no muster: the Python of the image here lacks it. Build one with `RUN pip"
+    assert job.text.count(told) == 2, job.text  # at once, and as the reason of the end
+
+
+def test_profiles_of_pods_go_to_an_object_store(pods, faulty, monkeypatch, capsys):
+    words = ["--on", "kubernetes", "--image", "i", "--profile", "faulty://b/profile", "--dry-run"]
+    use(monkeypatch, pods)
+    assert main(["run", *words, str(CHILD)]) == 0
+    assert "name: MUSTER_PROFILE\n          value: faulty://b/profile\n" in capsys.readouterr().out
+
+
 def use(monkeypatch, pods):
     """Let this process use the cluster: the client has read its variable when it was imported."""
     monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", pods.environ["KUBECONFIG"])
@@ -254,7 +273,8 @@ def test_a_name_that_is_taken_is_told(pods, monkeypatch):
         ({"image": None}, "--on kubernetes needs --image"),
         ({"on": "kubernetes:cronjob"}, "There is no kind of job 'cronjob'"),
         ({"queue": "q", "chief": True}, "each type of task would be let in alone"),
-        ({"profile": "/tmp/x"}, "--profile makes no sense in Kubernetes"),
+        ({"profile": "/tmp/x"}, "--profile /tmp/x is a folder that would go with each pod"),
+        ({"detach": True, "page": 1}, "--page needs a launcher: leave out --detach"),
         ({"on": "local"}, "--image is for cluster managers: give it with --on kubernetes or --on slurm"),
     ],
 )

@@ -1,13 +1,16 @@
 """What pods and Jobs say about tasks: the API's objects alone."""
 
+import dataclasses
 import signal
+from types import SimpleNamespace
 
 import pytest
 
+from muster._version import __version__
 from muster.cluster import Task
 from muster.cluster.roster import EXIT_PEER_LOST
-from muster.engines import EXIT_LOST, newest, outcome, pod_status
-from muster.engines._pods import task_exit
+from muster.engines import EXIT_LOST, KubernetesEngine, KubernetesError, newest, outcome, pod_status
+from muster.engines._pods import task_exit, told_missing
 
 W0, W1 = Task("worker", 0), Task("worker", 1)
 RUNS, COMPLETE = (
@@ -74,6 +77,34 @@ def test_memory_and_eviction_are_named():
     )
 
 
+def test_an_image_without_the_interpreter_is_named():
+    message = 'exec: "python": executable file not found in $PATH'
+    told = ended(code=128, message=message, reason="StartError").told
+    assert told.reason == (
+        f"The container of worker 0 cannot be run: {message}. Name an interpreter that its image has by "
+        "--python, or another image by --image."
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "package"),
+    [
+        (b"ModuleNotFoundError: No module named 'muster'\n", f"muster-train=={__version__}"),
+        (b"ModuleNotFoundError: No module named 'muster_other'\r\n", "muster-other"),
+        (b"ModuleNotFoundError: No module named 'mine'", None),
+        (b"He wrote: ModuleNotFoundError: No module named 'muster'", None),
+        (b"", None),
+    ],
+)
+def test_an_image_without_muster_is_named(line, package):
+    pod = dataclasses.replace(runs(), image="python:3.13")
+    told = told_missing(pod, line)
+    assert (told is not None) is (package is not None)
+    if package:
+        assert "the Python of the image python:3.13 lacks it" in told.reason
+        assert f"`RUN pip install {package}`" in told.reason
+
+
 def test_what_a_pod_waits_for():
     unschedulable = {
         "type": "PodScheduled",
@@ -130,3 +161,21 @@ def test_a_job_that_is_deleted_by_somebody_is_lost():
 def test_the_newest_pod_is_the_last_that_was_made():
     assert newest([runs(number=2), ended(number=1), runs(1, 3)], W0).uid == "0-2"
     assert newest([], W0) is None
+
+
+def test_lines_of_one_time_are_all_read_and_none_twice():
+    """Those of a traceback may have one; and the connection breaks in the middle of it."""
+    engine = KubernetesEngine([], name="a", hosts={W0: "h"}, port=1, workload_of={W0: "a"}, manifest="")
+    readings = iter([[b"t1 a", b"t2 b", b"t2 c"], [b"t1 a", b"t2 b", b"t2 c", b"t2 d", b"t3 e"]])
+
+    def log(name, since):
+        yield from next(readings)
+        engine._pods.pop("u", None)  # it has ended, when it is looked at again
+        raise KubernetesError("The connection has broken.", 0)
+
+    engine._job = SimpleNamespace(api=SimpleNamespace(log=log))
+    engine._pods["u"] = runs()
+    engine._follow("a", "u")
+    told = [engine._queue.get_nowait().data for _ in range(6)]
+    assert told == [b"a\n", b"b\n", b"c\n", b"d\n", b"e\n", None]
+    engine.close()

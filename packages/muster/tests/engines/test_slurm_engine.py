@@ -88,6 +88,16 @@ def test_memory_is_that_of_all_tasks_of_a_node():
     assert "#SBATCH --mem=16G\n" in sbatch_script(asked)
 
 
+def engine_of(words, environ=None):
+    commands = argparse.ArgumentParser().add_subparsers()
+    add_run_command(commands)
+    args = commands.choices["run"].parse_args([*words, "t.py"])
+    least, workers = args.workers
+    shape = JobShape(workers=workers, least=least)
+    engine, _ = make_engine(args, shape, ("t.py",), {"PYTHONHASHSEED": "1", **(environ or {})})
+    return engine
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -97,6 +107,7 @@ def test_memory_is_that_of_all_tasks_of_a_node():
         (["--on", "kubernetes", "--image", "i", "--setup", "x"], "--setup is for Slurm"),
         (["--on", "ray", "--detach"], "--detach is for cluster managers"),
         (["--on", "slurm", "--detach", "--sync"], "--sync needs a launcher"),
+        (["--on", "slurm", "--detach", "--page", "1"], "--page needs a launcher"),
         (
             ["--on", "slurm", "--detach", "--workers", "1:2"],
             "needs its launcher, as srun ends all tasks",
@@ -107,9 +118,11 @@ def test_memory_is_that_of_all_tasks_of_a_node():
     ],
 )
 def test_options_that_make_no_sense_are_refused(words, told):
-    commands = argparse.ArgumentParser().add_subparsers()
-    add_run_command(commands)
-    args = commands.choices["run"].parse_args([*words, "t.py"])
-    least, workers = args.workers
     with pytest.raises(ClusterError, match=told):
-        make_engine(args, JobShape(workers=workers, least=least), ("t.py",), {"PYTHONHASHSEED": "1"})
+        engine_of(words)
+
+
+def test_a_script_says_where_profiles_go():
+    """As the job is one for Slurm alone, whose tasks write to a folder that all nodes see."""
+    engine = engine_of(["--on", "slurm", "--detach", "--name", "a"], {"MUSTER_PROFILE": "/shared/profile"})
+    assert "\nexport MUSTER_PROFILE=/shared/profile\n" in engine._script

@@ -175,6 +175,7 @@ def run(*options, cwd=None):
         ("local", ["--sync"], "--sync is for tasks on other hosts"),
         ("ssh:a", ["--python", "/no/such/python"], "there is no /no/such/python on it"),
         ("ssh:a", ["--python", "{empty}"], "starts no agent of muster on it, and ends with code 1"),
+        ("ssh:a", ["--python", "{bare}"], "No module named 'muster'). If it lacks muster, install"),
         ("ssh:a", ["--python", "{other}"], "a has muster 0.0.1, and this host has"),
         ("ssh:a", ["--python", "{old}"], "a runs Python 3.1.2, and this host"),
         ("ssh:a", ["--ssh-command", "/no/such/ssh"], "/no/such/ssh cannot be started"),
@@ -189,6 +190,7 @@ def test_what_a_host_lacks_is_told(on, options, told, tmp_path):
     greet = "echo; echo 'muster-agent {}'; cat > /dev/null"
     named = {
         "empty": shell(tmp_path, "empty", "echo no module >&2; exit 1"),
+        "bare": shell(tmp_path, "bare", f'exec {sys.executable} -S "$@"'),
         "other": shell(tmp_path, "other", greet.format(json.dumps({"muster": "0.0.1", "python": python}))),
         "old": shell(tmp_path, "old", greet.format(json.dumps({"muster": __version__, "python": "3.1.2"}))),
         "refuses": shell(tmp_path, "refuses", "echo no route to host >&2; exit 255"),

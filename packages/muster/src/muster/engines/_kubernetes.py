@@ -23,6 +23,7 @@ from muster.engines._pods import (
     outcome,
     pod_status,
     task_exit,
+    told_missing,
     waits_in_queue,
 )
 
@@ -133,6 +134,7 @@ class KubernetesEngine:
         self._open_logs: set[str] = set()  # of pods whose lines are still read
         self._done_logs: set[str] = set()
         self._log_of: dict[str, Path] = {}
+        self._missing: dict[Task, Termination] = {}  # what to say of images without muster
         self._current: dict[Task, str] = {}  # the pod that the user knows of
         self._waiting: dict[Task, _TaskWaiting] = {}
         self._ended_at: dict[Task, float] = {}
@@ -227,6 +229,8 @@ class KubernetesEngine:
             elif self._misses_lines(task) and now - self._ended_at.setdefault(task, now) < _LOG_SECS:
                 continue
             if found is not None and self._workloads:
+                if found.code and found.told is None and task in self._missing:
+                    found = dataclasses.replace(found, told=self._missing[task])
                 exits.append(found)
                 del self._logs[task]
                 with contextlib.suppress(KubernetesError):  # all is deleted at the end
@@ -322,6 +326,10 @@ class KubernetesEngine:
             case _PodWritten(uid, data):
                 with self._log_of[uid].open("ab", buffering=0) as file:
                     file.write(data or b"")
+                if (told := told_missing(self._pods[uid], data or b"")) is not None:
+                    if told not in self._missing.values():
+                        self._news.append(told.reason)
+                    self._missing[told.culprit] = told
             case _ApiTrouble(text):
                 if text != self._trouble:
                     self._news.append(printable(text) or "The cluster answers again.")
@@ -458,15 +466,19 @@ class KubernetesEngine:
 
     def _follow(self, name: str, uid: str) -> None:
         """Read what a pod writes until it has ended; a thread."""
-        last = ""
+        last, same = "", 0  # the time of the last line, and how many lines have had it
         while not self._stop.is_set():
             pod = self._pods.get(uid)
             has_ended = pod is None or not pod.lives
+            known, skipped = last, same
             try:
                 for line in self.job.api.log(name, last):
-                    stamp, _, text = line.partition(b" ")
-                    if stamp.decode(errors="replace") > last:
-                        last = stamp.decode(errors="replace")
+                    first, _, text = line.partition(b" ")
+                    stamp = first.decode(errors="replace")
+                    if stamp == known and skipped:
+                        skipped -= 1
+                    elif stamp >= known:
+                        last, same = stamp, same + 1 if stamp == last else 1
                         self._put(_PodWritten(uid, text + b"\n"))
                     if self._stop.is_set():
                         break

@@ -1,10 +1,13 @@
 """Read the states of tasks from pods and Jobs of Kubernetes; pure, on the API's objects."""
 
 import dataclasses
+import re
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from muster._text import printable
+from muster._version import __version__
 from muster.cluster import Task
 from muster.cluster.roster import EXIT_PEER_LOST, Termination, parse_termination
 from muster.engines._engine import EXIT_LOST, TaskExit
@@ -18,6 +21,10 @@ _OPERATORS_INDEX = "training.kubeflow.org/replica-index"
 # Why a container does not start, when waiting for it does not help much.
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 _NO_CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+# Why a container has ended that was never run, such as for want of its command.
+_NOT_RUN = ("StartError", "ContainerCannotRun")
+# What Python says last of a program whose import fails.
+_MISSING = re.compile(rb"ModuleNotFoundError: No module named '(muster\w*)'")
 _PASSING = ("", "ContainerCreating", "PodInitializing")
 
 
@@ -40,6 +47,7 @@ class PodStatus:
         ends: Whether it is being deleted.
         preempted: Whether Kubernetes has ended it for reasons that are not its own.
         gone: Whether it is no more, though nobody has seen how its container has ended.
+        image: That of its container.
     """
 
     task: Task
@@ -56,6 +64,7 @@ class PodStatus:
     ends: bool = False
     preempted: bool = False
     gone: bool = False
+    image: str = ""
 
     @property
     def lives(self) -> bool:
@@ -104,6 +113,7 @@ def pod_status(pod: Mapping[str, Any]) -> PodStatus | None:
         cannot=waiting.get("reason") in (*_NO_IMAGE, *_NO_CONTAINER),
         ends="deletionTimestamp" in metadata,
         preempted=conditions.get("DisruptionTarget", {}).get("status") == "True",
+        image=_container(pod).get("image", ""),
     )
 
 
@@ -126,7 +136,29 @@ def _why(task: Task, ended: Mapping[str, Any]) -> Termination | None:
         return Termination(
             task, f"{task} has needed more memory than its limit, and was killed: ask for more by --memory."
         )
+    if ended.get("reason") in _NOT_RUN:
+        why = printable(ended.get("message") or ended["reason"])
+        return Termination(
+            task,
+            f"The container of {task} cannot be run: {why}. Name an interpreter that its image has by "
+            "--python, or another image by --image.",
+        )
     return parse_termination(ended.get("message") or "")
+
+
+def told_missing(pod: PodStatus, line: bytes) -> Termination | None:
+    """Return why a pod ends if a line that it has written says that it lacks muster; None if it does not."""
+    found = _MISSING.fullmatch(line.strip())
+    if found is None:
+        return None
+    module = found[1].decode()
+    package = f"muster-train=={__version__}" if module == "muster" else module.replace("_", "-")
+    return Termination(
+        pod.task,
+        f"{pod.task} has no {module}: the Python of the image {printable(pod.image)} lacks it. Build one "
+        f"with `RUN pip install {package}`, as `muster manifest dockerfile` prints it. Or name another image "
+        "by --image, or the interpreter that has it by --python.",
+    )
 
 
 def outcome(workload: Mapping[str, Any] | None) -> tuple[bool, str] | None:
@@ -190,9 +222,13 @@ def task_exit(
     return TaskExit(task=task, code=EXIT_PEER_LOST)  # it was ended since another task has failed for good
 
 
+def _container(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    containers: Sequence[Mapping[str, Any]] = pod.get("spec", {}).get("containers") or [{}]
+    return containers[0]
+
+
 def _asked(pod: Mapping[str, Any]) -> str:
     """Return what a pod asks for, for people."""
-    container = (pod.get("spec", {}).get("containers") or [{}])[0]
-    resources = container.get("resources") or {}
+    resources = _container(pod).get("resources") or {}
     wanted = {**resources.get("requests", {}), **resources.get("limits", {})}
     return ", ".join(f"{name} {amount}" for name, amount in wanted.items()) or "nothing in particular"

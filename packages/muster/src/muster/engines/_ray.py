@@ -13,10 +13,11 @@ from typing import Any
 
 from muster._errors import PlacementError
 from muster._extras import extra_module
+from muster._text import printable
 from muster.cluster import Task, TaskType
 from muster.engines._agent_connection import AgentConnection
 from muster.engines._engine import Place, TaskRequest
-from muster.engines._remote import GREET_SECS, HostOptions, RemoteEngine, agent_command
+from muster.engines._remote import GREET_SECS, INSTALL, HostOptions, RemoteEngine, agent_command
 
 # How long a placement group may wait for room, in seconds.
 ROOM_SECS = 60.0
@@ -248,7 +249,8 @@ class RayEngine(RemoteEngine):
         for agent in self._agent_of.values():
             if agent.lost:
                 raise PlacementError(
-                    f"{agent.host}: {agent.lost}. All nodes need muster-train, in the version of this host."
+                    f"{agent.host}: {printable(agent.lost)}. All nodes need muster in the version of this "
+                    f"host, for the Python of Ray's workers: {INSTALL}"
                 )
         return dict(self._agent_of)
 

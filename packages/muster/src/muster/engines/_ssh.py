@@ -12,7 +12,7 @@ from muster._text import printable
 from muster.cluster import Task
 from muster.engines._agent_connection import AgentConnection
 from muster.engines._engine import TaskRequest
-from muster.engines._remote import HostOptions, RemoteEngine, agent_command, spread
+from muster.engines._remote import INSTALL, HostOptions, RemoteEngine, agent_command, spread
 from muster.net import split_address
 
 # For the system's ssh: it never waits for a password, and notices a host that is gone.
@@ -129,6 +129,7 @@ class SshEngine(RemoteEngine):
         if code == _NO_PROGRAM:
             return f"there is no {self._python} on it{said}. Name its interpreter with --python"
         return (
-            f"{self._python} starts no agent of muster on it, and ends with code {code}{said}. Install "
-            "muster-train for it there, of this host's version, or name another interpreter with --python"
+            f"{self._python} starts no agent of muster on it, and ends with code {code}{said}. If it lacks "
+            f"muster, install this host's version for it there: {INSTALL}. Or name another interpreter with "
+            "--python"
         )

@@ -224,6 +224,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     from muster.engines import TaskRequest, join_nodes, what_is_wrong_with
     from muster.launch._engines import (
         GRACE_SECS,
+        PROFILE,
         AnotherLauncherError,
         credentials_of_nodes,
         make_engine,
@@ -271,7 +272,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             environ = with_secret(environ)
         environ = with_hash_seed(environ)
         if args.profile is not None:
-            environ["MUSTER_PROFILE"] = remote_url(str(args.profile.absolute()))
+            environ[PROFILE] = remote_url(str(args.profile.absolute()))
         if args.ends_with_input:
             threading.Thread(target=_end_with_input, daemon=True).start()
         engine, environ = make_engine(args, shape, program, environ)

@@ -29,6 +29,8 @@ from muster.launch._plan import JobShape, handed_over
 from muster.launch._sync import pack_folder
 from muster.net import SECRET, SECRET_FILE, Credentials, split_address
 
+# The variable that says where tasks write their profiles.
+PROFILE = "MUSTER_PROFILE"
 # How long tasks may take to end after a signal, unless told otherwise, in seconds.
 GRACE_SECS = 4.0
 # The options that are for hosts elsewhere; for cluster managers; for Kubernetes, and for Slurm alone; and
@@ -37,7 +39,7 @@ _ELSEWHERE = ("python", "workdir", "ssh_command", "sync")
 _MANAGED = ("image", "name", "detach")
 _IN_PODS = ("namespace", "queue", "volume", "pod", "shm", "tls_secret")
 _IN_SLURM = ("sbatch", "setup", "mount", "tasks_per_node")
-_NOT_IN_PODS = ("devices_per_worker", "profile", "sync", "ssh_command", "oversubscribe")
+_NOT_IN_PODS = ("devices_per_worker", "sync", "ssh_command", "oversubscribe")
 _KINDS = ("kubernetes", "jobset", "trainjob")
 
 
@@ -107,7 +109,7 @@ def _slurm_engine(
 
     _refuse(args, ("ssh_command",), "makes no sense in Slurm")
     if args.detach:
-        _refuse(args, ("sync", "page", "profile"), "needs a launcher: leave out --detach")
+        _refuse(args, ("sync", "page"), "needs a launcher: leave out --detach")
         if shape.is_elastic:
             raise ClusterError(
                 "A job whose workers come and go needs its launcher, as srun ends all tasks when one fails: "
@@ -117,7 +119,7 @@ def _slurm_engine(
     # An image and a script of its own find their interpreter; else it is the one that runs this.
     args.python = args.python or ("python" if args.image or args.setup else sys.executable)
     options, handed = _of_agents(args, program, environ)
-    args.env = [("PYTHONHASHSEED", environ["PYTHONHASHSEED"]), *args.env]
+    args.env = [*_said_in_manifest(environ), *args.env]
     manifest = manifest_of(args, shape, program)
     engine = SlurmEngine(
         manifest.name,
@@ -130,6 +132,11 @@ def _slurm_engine(
         srun=container_options(manifest),
     )
     return engine, handed
+
+
+def _said_in_manifest(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the variables by which tasks that no launcher starts are alike, and where their profiles go."""
+    return [(name, environ[name]) for name in ("PYTHONHASHSEED", PROFILE) if name in environ]
 
 
 def _grace_secs(args: argparse.Namespace) -> float:
@@ -163,6 +170,8 @@ def _kubernetes_engine(
             "kubernetes:jobset or kubernetes:trainjob; `muster manifest` prints others for kubectl."
         )
     _refuse(args, _NOT_IN_PODS, "makes no sense in Kubernetes")
+    if args.detach:
+        _refuse(args, ("page",), "needs a launcher: leave out --detach")
     if not args.image:
         raise ClusterError(
             "--on kubernetes needs --image, with the program in it. How to build one is printed by: "
@@ -176,7 +185,12 @@ def _kubernetes_engine(
     if missing := missing_package(("kubernetes",), "kubernetes"):
         raise ClusterError(missing)
     args.name = args.name or _new_name(program)
-    args.env = [("PYTHONHASHSEED", environ["PYTHONHASHSEED"]), *args.env]
+    if "://" not in (profile := environ.get(PROFILE, "://")):
+        raise ClusterError(
+            f"--profile {profile} is a folder that would go with each pod: name a URL of an object store, "
+            "such as --profile s3://bucket/profile."
+        )
+    args.env = [*_said_in_manifest(environ), *args.env]
     manifest = manifest_of(args, shape, program)
     handed = handed_over(environ)
     objects = OBJECTS[kind](manifest, handed[SECRET])
