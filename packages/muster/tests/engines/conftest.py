@@ -187,23 +187,35 @@ SHAPES = ["--workers", "2", "--evaluator"], ["--ps", "1", "--workers", "1", "--e
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """Return a function of options of ``muster run``: what two workers, and workers of a server, come to."""
+    """Return a function of options of ``muster run``: what two workers, and workers of a server, come to.
+
+    With so many ``launchers``, which need a file with their secret, the same line is started as often.
+    """
     made = tmp_path_factory.mktemp("trained")
     program = made / "train.py"
     program.write_text(TRAINING)
     numbers = itertools.count()
 
     @functools.cache  # several engines are compared with this machine
-    def train(*options):
+    def train(*options, launchers=1, secret=None):
         found = []
         for shape in SHAPES:
             folder = made / f"model-{next(numbers)}"
-            done = subprocess.run(
-                [sys.executable, "-m", "muster", "run", *options, *shape, program, folder],
-                env={**clean_environment(), "JAX_PLATFORMS": "cpu"},
-                capture_output=True, text=True, timeout=120, check=False,
-            )  # fmt: skip
-            assert done.returncode == 0, done.stdout + done.stderr
+            environ = {} if secret is None else {"MUSTER_SECRET_FILE": str(secret)}
+            started = [
+                subprocess.Popen(
+                    [sys.executable, "-m", "muster", "run", *options, *shape, program, folder],
+                    env={**clean_environment(), "JAX_PLATFORMS": "cpu", **environ},
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                )
+                for _ in range(launchers)
+            ]  # fmt: skip
+            try:
+                said = [each.communicate(timeout=120)[0] for each in started]
+            finally:
+                for each in started:
+                    each.kill()
+            assert [each.returncode for each in started] == [0] * launchers, said
             weights = restore_latest(folder)
             assert weights.step == 20
             losses = [float(each.value) for each in read_events(folder / "eval") if each.tag == "loss"]

@@ -77,6 +77,18 @@ def test_the_same_command_on_both_hosts_is_one_job(pair):
 
 
 @pytest.mark.slow
+def test_one_model_is_trained_with_the_numbers_of_one_machine(trained, tmp_path):
+    """The same line twice."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    secret = tmp_path / "secret"
+    secret.write_text(make_secret())
+    secret.chmod(0o600)
+    options = ["--nodes", "2", "--rendezvous", address, "--oversubscribe"]
+    assert trained(*options, launchers=2, secret=secret) == trained("--oversubscribe")
+
+
+@pytest.mark.slow
 def test_both_launchers_end_with_the_code_of_the_job(pair):
     job, other = pair("worker0=sleep", "worker1=exit:7")
     assert job.end() == 7
