@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.peers import python_of, say
 
@@ -37,12 +39,15 @@ JOBS = {
 DEMO = [sys.executable, "-m", "muster", "run", "--workers", "2", "--evaluator", str(EXAMPLE)]
 
 
-def seconds(command: list[str], cache_home: Path) -> float:
+def seconds(
+    command: Sequence[str], cache_home: Path, environ: Mapping[str, str] = MappingProxyType({})
+) -> float:
     """Return the seconds that a command takes, with an empty cache directory for the user.
 
     Python may cache the bytecode of modules, as it does by default.
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= environ
     began = time.perf_counter()
     done = subprocess.run(
         command,
@@ -56,14 +61,16 @@ def seconds(command: list[str], cache_home: Path) -> float:
     return time.perf_counter() - began
 
 
-def until_first_step(command: list[str], folder: Path) -> dict[str, float]:
+def until_first_step(
+    command: Sequence[str], folder: Path, environ: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, float]:
     """Return the seconds until a job's slowest worker has imported, and until it has done its first step.
 
     And the processor seconds that all workers have taken until then.
     """
     folder.mkdir(exist_ok=True)
     began = time.time()
-    seconds([*command, str(folder), "2"], folder)
+    seconds([*command, str(folder), "2"], folder, environ)
     notes = []
     for file in folder.glob("*.json"):
         imported, step, *_ = map(json.loads, file.read_text().splitlines())
