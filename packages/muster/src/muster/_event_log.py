@@ -63,7 +63,8 @@ class EventLog(Generic[_E, _A]):
         name: The machine's class.
         args: The arguments that make it, which do not change: they are written when somebody reads the log.
         kwargs: Those by name.
-        recurring: Returns for a recurring event what it is about and what it says of that; None for others.
+        recurring: Returns for a recurring event what it is about and what it says of that; None for others,
+            and if there are none.
         kept: Returns what is kept of an event or an action.
         most: How many entries are kept: the last ones.
 
@@ -77,7 +78,7 @@ class EventLog(Generic[_E, _A]):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
         *,
-        recurring: Callable[[_E], tuple[Hashable, Hashable] | None] = lambda event: None,
+        recurring: Callable[[_E], tuple[Hashable, Hashable] | None] | None = None,
         kept: Callable[[Any], Any] = lambda each: each,
         most: int = MOST_ENTRIES,
     ) -> None:
@@ -102,14 +103,20 @@ class EventLog(Generic[_E, _A]):
         self._added += 1
         actions = handle(events, now)
         entry.actions = tuple(map(self._kept, actions))
-        self._merge(self._added - 1, entry)
+        if self._recurring is not None:
+            self._merge(self._added - 1, entry, self._recurring)
         if len(self._entries) > self._most:
             del self._entries[next(iter(self._entries))]
             self._cut += 1
         return actions
 
-    def _merge(self, number: int, entry: _Entry[_E, _A]) -> None:
-        news = tuple(map(self._recurring, entry.events))
+    def _merge(
+        self,
+        number: int,
+        entry: _Entry[_E, _A],
+        recurring: Callable[[_E], tuple[Hashable, Hashable] | None],
+    ) -> None:
+        news = tuple(map(recurring, entry.events))
         subjects = [each[0] for each in news if each is not None]
         if None in news or any(self._said.get(each, news) != news for each in subjects):
             self._same.clear()

@@ -63,10 +63,10 @@ class Fragile(Connection):
 
     breaks = False
 
-    def receive(self, size):
+    def receive_into(self, buffers):
         if self.breaks:
             raise ConnectionResetError("cut by the test")
-        return super().receive(size)
+        return super().receive_into(buffers)
 
 
 def fragile(server, task, made):
@@ -479,11 +479,11 @@ def test_an_update_that_fails_ends_the_server_with_its_error_and_leaves_what_led
     monkeypatch.setenv("MUSTER_TERMINATION_LOG", str(tmp_path / "ps-0.end"))
 
     class Failing(AddingFunction):
-        def apply(self, values, pushed):
+        def apply(self, values, pushed, tables):
             raise MemoryError("no room")
 
     class FailingDevice(AddingDevice):
-        def compile(self, function, held):
+        def compile(self, function, held, tables):
             return Failing(function, held)
 
     with served(FailingDevice()) as server, worker(server, PLAN, "chief 0", secs=0.5) as chief:

@@ -44,10 +44,10 @@ class Fragile(Connection):
 
     breaks = False
 
-    def receive(self, size):
+    def receive_into(self, buffers):
         if self.breaks:
             raise ConnectionResetError("cut by the test")
-        return super().receive(size)
+        return super().receive_into(buffers)
 
 
 def fragile(server, task, made):

@@ -31,7 +31,7 @@ class Peer:
     ) -> None:
         self.connection = connection
         self.caller = Caller(hello.name, hello.run)
-        self.incoming = Incoming(connection, messages.Header, self._place)
+        self.incoming = Incoming(connection, messages.Header, self._place, messages.shows_texts)
         self.outgoing: list[memoryview] = []
         self.refused_at: float | None = None
         self._machine = machine

@@ -430,3 +430,8 @@ class AnswerHeader(msgspec.Struct, frozen=True):
 def name_of(message: Any) -> str:
     """Return the name of a message, for texts."""
     return type(message).__name__
+
+
+def shows_texts(message: Any) -> bool:
+    """Return whether a text of a message may be shown as it is: not of those that come at every step."""
+    return not isinstance(message, Pull | Push | Values) or getattr(message, "round", None) is not None

@@ -154,7 +154,7 @@ class RetryingConnection:
             left = self._deadline - time.monotonic()
             try:
                 self._connection = self._dial(max(0.001, min(left, _DIAL_SECS)))
-                self._incoming = Incoming(self._connection, self._answers, self._place)
+                self._incoming = Incoming(self._connection, self._answers, self._place, messages.shows_texts)
                 found = self._greet()
             except StrayPeerError as exc:
                 raise type(exc)(f"This task cannot work with {self.server}: {exc}.") from exc
@@ -178,11 +178,15 @@ class RetryingConnection:
     def _hear(self) -> tuple[Any, Sequence[Array]]:
         if self._connection is None or self._incoming is None:
             raise ConnectionResetError("end of the connection")
+        # Mostly nothing has come yet; but what TLS has read nobody waits for.
+        waits = not (self._connection.encrypted or self._incoming.has_more)
         while True:
             try:
+                if waits:
+                    self._await()
                 return self._incoming.receive()
             except BlockingIOError:
-                self._await()
+                waits = True
             except ProtocolError as exc:
                 self.close()
                 raise self.astray(str(exc)) from exc

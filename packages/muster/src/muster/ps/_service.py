@@ -254,9 +254,11 @@ class Service:
         if mask & selectors.EVENT_WRITE and peer in self._peers:
             self._send(peer)
         if mask & selectors.EVENT_READ and peer in self._peers:
-            self._read(peer)
+            while self._read(peer) and peer.incoming.has_more and peer in self._peers:
+                pass
 
-    def _read(self, peer: Peer) -> None:
+    def _read(self, peer: Peer) -> bool:
+        """Read a request and handle it; return whether there was one."""
         try:
             if peer.refused_at is not None:
                 while peer.connection.receive(_CHUNK):
@@ -264,13 +266,15 @@ class Service:
                 raise ConnectionResetError("end of the connection")
             message, arrays = peer.incoming.receive()
         except BlockingIOError:
-            return
+            return False
         except (ProtocolError, RefusedError) as exc:
             self._refuse(peer, str(exc))
+            return False
         except OSError:
             self._drop(peer)
-        else:
-            self._handle(peer, message, arrays)
+            return False
+        self._handle(peer, message, arrays)
+        return True
 
     def _handle(self, peer: Peer, message: Any, arrays: Sequence[Array]) -> None:
         if isinstance(message, messages.Join):
