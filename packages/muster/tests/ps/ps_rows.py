@@ -37,15 +37,12 @@ class AddingDevice:
     def get(self, value):
         return value
 
-    def compile(self, function, held):
+    def compile(self, function, held, tables):
         if function.update not in (b"adds", b""):
             raise ValueError("its update is none")
-        return AddingFunction(function, held)
-
-    def compile_rows(self, use, columns, held):
-        if use.update != b"adds rows":
+        if any(use.update not in (b"adds rows", b"") for use in function.tables):
             raise ValueError("its update of rows is none")
-        return self.add_rows
+        return AddingFunction(function, held)
 
     def make(self, function, spec, first):
         """Rows of their own numbers, three at a time."""
@@ -56,10 +53,6 @@ class AddingDevice:
             rows = numbers[start : start + 3].reshape(-1, *[1] * (len(spec.shape) - 1))
             yield np.broadcast_to(rows, (len(rows), *spec.shape[1:]))
 
-    def add_rows(self, rows, pushed, others):
-        """Add to rows what is pushed for them; count in the other columns."""
-        return [rows[0] + pushed[0], *(each + 1 for each in rows[1:])]
-
 
 class AddingFunction:
     def __init__(self, function, held):
@@ -68,11 +61,19 @@ class AddingFunction:
     def pull(self, values):
         return {self._held[name].dtype: values[name] for name in self._function.takes}
 
-    def apply(self, values, pushed):
+    def apply(self, values, pushed, tables):
+        rows = self.update_rows(values, tables)
         for name in self._function.updates:
             is_pulled = name in self._function.takes
             values[name] = values[name] + (pushed[self._held[name].dtype] if is_pulled else 1)
-        return self.pull(values)
+        return self.pull(values), rows
+
+    def update_rows(self, values, tables):
+        """Add to rows what is pushed for them; count in the other columns."""
+        return [
+            [each.rows[0] + each.pushed[0], *(column + 1 for column in each.rows[1:])] if each else ()
+            for each in tables
+        ]
 
 
 def filled(specs, value):

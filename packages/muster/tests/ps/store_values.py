@@ -59,9 +59,11 @@ class NumPyDevice:
     def get(self, value):
         return value
 
-    def compile(self, function, held):
+    def compile(self, function, held, tables):
         if function.update not in (b"adds", b""):
             raise ValueError("its update is none")
+        if any(use.update not in (b"adds rows", b"") for use in function.tables):
+            raise ValueError("its update of rows is none")
         return NumPyFunction(function, held)
 
     def make(self, function, spec, first):
@@ -70,11 +72,6 @@ class NumPyDevice:
             raise ValueError("it is no function")
         numbers = np.arange(first, first + spec.shape[0], dtype=spec.dtype)
         yield np.repeat(numbers, spec.size // len(numbers)).reshape(spec.shape)
-
-    def compile_rows(self, use, columns, held):
-        if use.update != b"adds rows":
-            raise ValueError("its update of rows is none")
-        return added_rows
 
 
 def added_rows(rows, pushed, others):
@@ -92,14 +89,23 @@ class NumPyFunction:
     def pull(self, values):
         return self._taken.pack(values)
 
-    def apply(self, values, pushed):
+    def apply(self, values, pushed, tables):
+        rows = self.update_rows(values, tables)
         if not self._function.update:
-            return self.pull(values)
+            return self.pull(values), rows
         (given,) = self._pushed.unpack(pushed).values()
         first, second = self._function.updates
         values[first] = values[first] + given
         values[second] = values[second] + values[second].dtype.type(1)
-        return self.pull(values)
+        return self.pull(values), rows
+
+    def update_rows(self, values, tables):
+        return [
+            added_rows(each.rows, each.pushed, [*(values[name] for name in use.reads), *each.whole])
+            if each
+            else ()
+            for use, each in zip(self._function.tables, tables, strict=True)
+        ]
 
 
 def full(spec, value):

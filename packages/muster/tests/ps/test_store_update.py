@@ -8,9 +8,11 @@ import pytest
 from store_functions import adagrad, descent, exported, exported_rows
 
 from muster.ps._array_spec import ArraySpec
-from muster.ps.contents import StoredFunction
+from muster.ps.contents import Contents, StoredFunction, TableUse
 from muster.ps.contents._row_uses import columns_of
 from muster.ps.contents.updates import JaxDevice
+from muster.ps.tables import GivenRows
+from muster.ps.tables import _row_updates as row_updates
 
 DEVICE = JaxDevice()
 
@@ -39,7 +41,7 @@ def test_an_update_and_what_workers_take_then(compilations):
     compilations.clear()
     assert function.pull(values)["float32"].tolist() == [0.0] * 1000
     for turn in range(3):
-        taken = function.apply(values, pushed(1.0))
+        taken, _ = function.apply(values, pushed(1.0))
         assert taken["float32"][-1] == -0.5 * (turn + 1)
     assert int(values["count"]) == 3
     assert not compilations
@@ -48,7 +50,7 @@ def test_an_update_and_what_workers_take_then(compilations):
 def test_what_was_taken_does_not_change_while_it_is_sent():
     function, values, _, _ = prepared()
     function.apply(values, pushed(1.0))
-    taken = function.apply(values, pushed(1.0))["float32"]
+    taken = function.apply(values, pushed(1.0))[0]["float32"]
     function.apply(values, pushed(1.0))
     assert (taken[0], DEVICE.get(values["kernel"])[0]) == (-1.0, -1.5)
 
@@ -66,7 +68,7 @@ def test_what_was_given_may_be_overwritten():
     values["kernel"] = DEVICE.put(given)
     given[:] = 9.0
     push = pushed(1.0, 3_000_000)
-    taken = function.apply(values, push)
+    taken, _ = function.apply(values, push)
     push["float32"][:] = 9.0
     assert set(np.unique(taken["float32"])) == {0.5}
     assert set(np.unique(values["kernel"])) == {0.5}
@@ -88,7 +90,7 @@ def test_several_dtypes_shapes_and_a_scalar():
         ),
     )
     values = {name: DEVICE.put(np.ones(spec.shape, jnp.dtype(spec.dtype))) for name, spec in specs.items()}
-    taken = DEVICE.compile(function, specs).apply(
+    taken, _ = DEVICE.compile(function, specs).apply(
         values, {"bfloat16": np.full(2, 2.0, ml_dtypes.bfloat16), "int32": np.full(1, 4, np.int32)}
     )
     assert list(taken) == ["bfloat16", "float32"]
@@ -101,7 +103,7 @@ def test_a_function_that_takes_nothing():
     function, values, described, specs = prepared()
     silent = DEVICE.compile(msgspec.structs.replace(described, takes=()), specs)
     assert silent.pull(values) == {}
-    assert silent.apply(values, pushed(2.0)) == {}
+    assert silent.apply(values, pushed(2.0)) == ({}, [])
     assert DEVICE.get(values["kernel"])[0] == -1.0
 
 
@@ -150,26 +152,87 @@ def test_arrays_that_jax_would_hold_in_another_dtype_are_refused(dtype):
 def prepared_rows(rows, dim):
     arrays, function = adagrad(rows, dim)
     specs = held(*(array.spec for array in arrays))
-    return compiled_rows(function.tables[0], specs), function.tables[0], specs
+    return compiled_rows(function, specs), function, specs
 
 
-def compiled_rows(use, specs):
-    return DEVICE.compile_rows(use, columns_of([specs[name] for name in use.columns]), specs)
+def compiled_rows(function, specs):
+    columns = [columns_of([specs[name] for name in use.columns]) for use in function.tables]
+    return DEVICE.compile(function, specs, columns)
 
 
 @pytest.mark.parametrize("count", [1, 64, 100])
 def test_rows_are_updated_as_the_rule_does(count):
-    update, _, _ = prepared_rows(1000, 3)
+    function, _, _ = prepared_rows(1000, 3)
     rng = np.random.default_rng(0)
     weights, sums, gradients = (rng.uniform(0.5, 1, (count, 3)).astype(np.float32) for _ in range(3))
-    rate = DEVICE.put(np.float32(0.5))
-    made, summed = update([weights, sums], [gradients], [rate])
+    values = {"rate": DEVICE.put(np.float32(0.5))}
+    given = [GivenRows([weights, sums], [gradients])]
+    made, summed = function.update_rows(values, given)[0]
+    taken, [rows] = function.apply(values, {}, given)
+    assert taken == {}
+    np.testing.assert_array_equal(rows, [made, summed])
+    assert function.apply(values, {}, [None]) == ({}, [[]])
     np.testing.assert_allclose(summed, sums + gradients**2, rtol=1e-6)
     np.testing.assert_allclose(made, weights - 0.5 * gradients / np.sqrt(summed), rtol=1e-5)
     before = made.copy()
     for each in (weights, sums, gradients):
         each[:] = np.nan  # its memory is used again
     np.testing.assert_array_equal(made, before)
+
+
+def contents_of(arrays, function):
+    """A store of zeros, with tables that have as many rows as their id says."""
+    contents = Contents(DEVICE)
+    contents.create(
+        [(array.spec, np.zeros(array.shape, array.dtype)) for array in arrays],
+        [array.name for array in arrays if array.by_rows],
+    )
+    contents.register(function)
+    return contents
+
+
+def test_several_tables_and_the_function_itself_in_one_program(compilations, monkeypatch):
+    monkeypatch.setattr(row_updates, "_MOST", 1 << 7)
+    arrays, function = adagrad(1000, 3)
+    others, second = adagrad(500, 2, name="other")
+    names = {"table": "table2", "slot": "slot2", "rate": "rate"}
+    others = [msgspec.structs.replace(each, name=names[each.name]) for each in others[:2]]
+    kernel, own = descent(1000)
+    tables = (
+        *function.tables,
+        msgspec.structs.replace(second.tables[0], columns=("table2", "slot2")),
+        TableUse(columns=("table",)),  # looked up only
+    )
+    contents = contents_of([*arrays, *others, *kernel], msgspec.structs.replace(own, tables=tables))
+    for name, value in (("slot", 1.0), ("slot2", 1.0), ("rate", 0.5)):
+        spec = contents.values.specs[name]
+        contents.values.assign([(spec, np.full(spec.shape, value, spec.dtype))])
+    compilations.clear()
+    for _ in range(2):
+        counts = (300, 10, 0)  # of the first table in three goes, as there are more than are updated at once
+        ids = [np.arange(count) * 2 for count in counts]
+        gradients = [np.ones(900, np.float32), np.full(20, 2.0, np.float32)]
+        pushed = [np.full(1000, 1.0, np.float32), np.concatenate(ids), *gradients]
+        (taken,) = contents.run("descent", contents.prepare("descent", counts, pushed))
+    assert taken[0] == -1.0
+    rows = {name: contents.values.rows(name).read(np.arange(1000))[0] for name in ("table", "slot")}
+    assert rows["slot"][:, 0].tolist() == [3.0, 1.0] * 300 + [1.0] * 400
+    np.testing.assert_allclose(rows["table"][598], -0.5 / np.sqrt(2) - 0.5 / np.sqrt(3), rtol=1e-6)
+    assert not rows["table"][600:].any()
+    assert contents.values.rows("slot2").read(np.array([18, 19]))[0].tolist() == [[9.0, 9.0], [1.0, 1.0]]
+    assert len(compilations) == 2  # rows of the first table alone, and of both with the function
+
+
+def test_a_table_that_is_also_taken_as_a_whole():
+    arrays, function = adagrad(10, 2)
+    contents = contents_of(arrays, msgspec.structs.replace(function, takes=("table",)))
+    for name in ("slot", "rate"):
+        spec = contents.values.specs[name]
+        contents.values.assign([(spec, np.ones(spec.shape, spec.dtype))])
+    pushed = [np.array([4]), np.full(2, 2.0, np.float32)]
+    (taken,) = contents.run("adagrad", contents.prepare("adagrad", (1,), pushed))
+    np.testing.assert_allclose(taken.reshape(10, 2)[4], -2 / np.sqrt(5), rtol=1e-6)
+    assert np.count_nonzero(taken) == 2
 
 
 def fixed(use, specs):
@@ -211,6 +274,8 @@ def fixed(use, specs):
     ids=["nonsense", "fixed", "columns", "reads", "results"],
 )
 def test_updates_of_rows_that_do_not_fit(changes, text):
-    _, use, specs = prepared_rows(10, 2)
+    _, function, specs = prepared_rows(10, 2)
+    (use,) = function.tables
+    changed = msgspec.structs.replace(use, **changes(use, specs))
     with pytest.raises(ValueError, match=text):
-        compiled_rows(msgspec.structs.replace(use, **changes(use, specs)), specs)
+        compiled_rows(msgspec.structs.replace(function, tables=(changed,)), specs)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from muster.ps.tables import Column, Constant, SlotSpec, TableSpec, Updater
+from muster.ps.tables import Column, Constant, PaddedRows, SlotSpec, TableSpec
 
 SPEC = TableSpec(
     name="users",
@@ -28,7 +28,15 @@ class Sums:
 
 def train(columns, places, given, update=None):
     """Update rows at places by gradients."""
-    Updater(columns, [Column((2,), np.dtype(np.float32))], update or Sums()).apply(places, [given], [RATE])
+    update_rows(PaddedRows(columns, [Column((2,), np.dtype(np.float32))]), places, given, update or Sums())
+
+
+def update_rows(padded, places, given, update):
+    """Update rows at places by what is pushed for them, as a store does."""
+    for begin in range(0, len(places), padded.most):
+        some = slice(begin, begin + padded.most)
+        taken = padded.take(places[some], [given[some]])
+        padded.put(places[some], update(taken.rows, taken.pushed, [RATE]))
 
 
 def summed(ids, given):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table_models import RATE, SPEC, gradients, summed, train, train_hashed
+from table_models import SPEC, gradients, summed, train, train_hashed, update_rows
 
 from muster.ps._row_snapshots import RowSnapshots
-from muster.ps.tables import Column, Columns, HashTable, Keeping, RowStore, SlotSpec, Updater
+from muster.ps.tables import Column, Columns, HashTable, Keeping, PaddedRows, RowStore, SlotSpec
 from muster.ps.tables import _keyed_rows as keyed_rows
 from muster.ps.tables import _row_store as row_store
 
@@ -51,11 +51,8 @@ class Narrow(Dense):
 
     def push(self, ids, seed):
         ids, sums = summed(ids, gradients(ids, seed))
-        pushed = [Column((), np.dtype(np.float32))]
-        update = Updater(
-            Columns(self.stores), pushed, lambda rows, pushed, others: [rows[0] + pushed[0], rows[1] + 1]
-        )
-        update.apply(ids, [sums[:, 0]], [RATE])
+        padded = PaddedRows(Columns(self.stores), [Column((), np.dtype(np.float32))])
+        update_rows(padded, ids, sums[:, 0], lambda rows, pushed, others: [rows[0] + pushed[0], rows[1] + 1])
 
 
 class ForCheckpoints(Dense):

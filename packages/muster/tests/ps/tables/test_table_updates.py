@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from table_models import SPEC, Rows, Sums, gradients, summed, train
 
-from muster.ps.tables import Columns, RowStore
+from muster.ps.tables import Column, Columns, PaddedRows, RowStore
 from muster.ps.tables import _row_updates as row_updates
 
 ROWS = 100
@@ -35,6 +35,17 @@ def test_few_numbers_of_rows_are_computed(monkeypatch, kind):
         model.apply(ids.tolist(), gradients(ids))
     assert update.sizes == {4, 8, 16}
     np.testing.assert_array_equal(store.read(np.arange(ROWS))[0], model.look_up(range(ROWS)))
+
+
+def test_a_number_of_rows_is_kept_until_far_fewer_come(monkeypatch):
+    monkeypatch.setattr(row_updates, "_LEAST", 4)
+    columns, _ = table("one")
+    padded, sizes = PaddedRows(columns, [Column((2,), np.dtype(np.float32))]), []
+    for count in (3, 9, 16, 5, 4, 7, 17):
+        taken = padded.take(np.arange(count), [np.full((count, 2), 5.0)])
+        sizes.append(len(taken.pushed[0]))
+        assert taken.pushed[0].sum() == 10.0 * count
+    assert sizes == [4, 16, 16, 16, 4, 8, 32]
 
 
 def test_columns_from_one_on():

@@ -74,28 +74,27 @@ class AskedRows:
         self._tables = tables
         self.numbers: list[Array] = []
         self._ids: list[Array] = []
-        # Of each table, its parts, and which of the ids those have.
-        self._parts: list[list[tuple[int, Any]]] = []
+        # Of each table the servers of its parts, which of the ids those have, and these as they travel.
+        self._parts: list[list[tuple[int, Any, Array]]] = []
         for table, given in zip(tables, ids, strict=True):
             unique: Array
             if table.hashed:
                 unique, numbers = unique_wide_ids(given)
-                owner = owners(unique, len(table.parts))
                 self.numbers.append(numbers)
-                some: list[Any] = [np.flatnonzero(owner == part.start) for part in table.parts]
             else:
                 unique = unique_ids(table.name, given, table.shape[0], checks=checks)
-                spans = [np.searchsorted(unique, (part.start, part.stop)) for part in table.parts]
-                some = [slice(*span) for span in spans]
             self._ids.append(unique)
-            self._parts.append([(part.server, each) for part, each in zip(table.parts, some, strict=True)])
+            chosen = [
+                (part.server, some) for part, some in zip(table.parts, _divided(table, unique), strict=True)
+            ]
+            self._parts.append([(server, some, unique[some].astype(np.int64)) for server, some in chosen])
 
     def ids(self, servers: int) -> list[list[Array]]:
         """Return the ids for each server, by table, and by the table's parts there."""
         asked: list[list[Array]] = [[] for _ in range(servers)]
-        for ids, parts in zip(self._ids, self._parts, strict=True):
-            for server, some in parts:
-                asked[server].append(ids[some].astype(np.int64))
+        for parts in self._parts:
+            for server, _, ids in parts:
+                asked[server].append(ids)
         return asked
 
     def taken(self, answers: Sequence[list[Array]]) -> list[Array]:
@@ -108,7 +107,7 @@ class AskedRows:
         """
         counts = [0] * len(answers)
         for parts in self._parts:
-            for server, _ in parts:
+            for server, _, _ in parts:
                 counts[server] += 1
         rows = [iter(each[len(each) - count :]) for each, count in zip(answers, counts, strict=True)]
         for each, count in zip(answers, counts, strict=True):
@@ -118,7 +117,7 @@ class AskedRows:
             padded = np.full(table.given, NO_ROW, np.int32)
             padded[: len(ids)] = np.arange(len(ids)) if table.hashed else ids
             values = np.zeros((table.given, *table.shape[1:]), dtype_named(table.dtype))
-            for server, some in parts:
+            for server, some, _ in parts:
                 values[some] = next(rows[server])
             made += [padded, values]
         return made
@@ -134,6 +133,16 @@ class AskedRows:
         rows: list[list[tuple[Array, list[Array]]]] = [[] for _ in range(servers)]
         for table, ids, parts in zip(self._tables, self._ids, self._parts, strict=True):
             made = [np.asarray(next(left))[: len(ids)] for _ in range(table.pushed)]
-            for server, some in parts:
-                rows[server].append((ids[some].astype(np.int64), [each[some] for each in made]))
+            for server, some, asked in parts:
+                rows[server].append((asked, [each[some] for each in made]))
         return rows
+
+
+def _divided(table: AskedTable, ids: Array) -> list[Any]:
+    """Return which of some ids, ascending, each part of a table has."""
+    if len(table.parts) == 1:
+        return [slice(0, len(ids))]
+    if table.hashed:
+        owner = owners(ids, len(table.parts))
+        return [np.flatnonzero(owner == part.start) for part in table.parts]
+    return [slice(*np.searchsorted(ids, (part.start, part.stop))) for part in table.parts]

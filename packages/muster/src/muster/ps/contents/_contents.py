@@ -15,17 +15,16 @@ from muster.ps._row_snapshots import RowPiece, RowSnapshot, RowSnapshots, Snapsh
 from muster.ps._shard_snapshot import ShardSnapshot
 from muster.ps.contents._function_layout import FunctionLayout, RowPush
 from muster.ps.contents._hashed import HashedTables
-from muster.ps.contents._row_uses import NumberedRows, RowUse, columns_of
+from muster.ps.contents._row_uses import NumberedRows, RowChange, RowUse, columns_of
 from muster.ps.contents._stored import (
     FunctionSignature,
     StoredFunction,
     StoredHash,
-    TableUse,
     check_function,
     same_function,
 )
 from muster.ps.contents._values import Memory, StoredValues
-from muster.ps.tables import Column, RowUpdate
+from muster.ps.tables import Column, GivenRows
 
 
 class DeviceFunction(Protocol):
@@ -34,25 +33,39 @@ class DeviceFunction(Protocol):
     def pull(self, values: Mapping[str, Any]) -> Flat:
         """Return what workers take, of the values by name."""
 
-    def apply(self, values: dict[str, Any], pushed: Flat) -> Flat:
-        """Replace the values that the update changes, and return what workers take then."""
+    def apply(
+        self, values: dict[str, Any], pushed: Flat, tables: Sequence[GivenRows | None]
+    ) -> tuple[Flat, list[Sequence[Array]]]:
+        """Replace the values that the update changes, and return what workers take then, and new rows.
+
+        Args:
+            values: The values by name.
+            pushed: What is pushed for the function itself.
+            tables: What the update of each table is given; None for one that changes no rows now. What is
+                read as a whole counts as it is before the function's own update.
+
+        Returns:
+            What workers take, and the new rows of all columns of each table; nothing for None.
+        """
+
+    def update_rows(
+        self, values: Mapping[str, Any], tables: Sequence[GivenRows | None]
+    ) -> list[Sequence[Array]]:
+        """Return new rows, as `apply` does, and change nothing else."""
 
 
 class Device(Memory, Protocol):
     """The device of a store's values, which compiles functions of them."""
 
-    def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> DeviceFunction:
-        """Return a function of values that are held; raises ValueError with a clause about it."""
-
-    def compile_rows(
-        self, use: TableUse, columns: Sequence[Column], held: Mapping[str, ArraySpec]
-    ) -> RowUpdate:
-        """Return the update of rows of a table; raises ValueError with a clause about it.
+    def compile(
+        self, function: StoredFunction, held: Mapping[str, ArraySpec], tables: Sequence[Sequence[Column]]
+    ) -> DeviceFunction:
+        """Return a function of values that are held; raises ValueError with a clause about it.
 
         Args:
-            use: How a function uses the table.
-            columns: What each row of it has.
+            function: The function.
             held: The arrays by name.
+            tables: What each row of each of its tables has.
         """
 
     def make(self, function: bytes, spec: ArraySpec, first: int) -> Iterator[Array]:
@@ -82,12 +95,12 @@ class CheckedPush(NamedTuple):
     Attributes:
         flat: Flat buffers, by the name of their dtype.
         rows: What there is for rows of each table.
-        updates: Update these rows, when they are called.
+        changes: Begin to change these rows, when they are called; None for a table that is only looked up.
     """
 
     flat: Flat
     rows: Sequence[RowPush] = ()
-    updates: Sequence[Callable[[], None]] = ()
+    changes: Sequence[Callable[[], RowChange] | None] = ()
 
 
 class _Known:
@@ -97,21 +110,24 @@ class _Known:
         self, function: StoredFunction, values: StoredValues, hashed: HashedTables, device: Device
     ) -> None:
         self.function = function
-        self.whole = function.whole  # which is made anew each time it is asked for
-        self.compiled = device.compile(function, values.specs)
-        updates = []
+        of_tables = (name for use in function.tables for name in use.reads)
+        self.whole = tuple(dict.fromkeys((*function.whole, *of_tables)))
+        # Whether it needs an array as a whole, too, of which it changes rows.
+        changed = {name for use in function.tables if use.update for name in use.columns}
+        self.rows_first = not changed.isdisjoint(function.whole)
+        columns = []
         for use in function.tables:
             known = hashed.tables.get(use.columns[0])
-            columns = (
+            columns.append(
                 columns_of([values.specs[name] for name in use.columns])
                 if known is None
                 else known.columns(use).columns
             )
-            updates.append(device.compile_rows(use, columns, values.specs) if use.update else None)
+        self.compiled = device.compile(function, values.specs, columns)
         # Nothing is refused from here on.
         self.tables = [
-            RowUse(use, hashed.tables.get(use.columns[0]) or NumberedRows(use, values), values, update)
-            for use, update in zip(function.tables, updates, strict=True)
+            RowUse(use, hashed.tables.get(use.columns[0]) or NumberedRows(use, values))
+            for use in function.tables
         ]
         self.signature = FunctionSignature(
             tuple(values.specs[name] for name in function.takes),
@@ -207,18 +223,24 @@ class Contents:
     def checked(self, fingerprint: str, flat: Flat, rows: Sequence[RowPush]) -> CheckedPush:
         """Return a push for a function as a whole and for its tables, whose rows are found."""
         tables = self._function(fingerprint).tables
-        updates = [table.prepare(push) for table, push in zip(tables, rows, strict=True)]
-        return CheckedPush(flat, rows, updates)
+        changes = [table.prepare(push) for table, push in zip(tables, rows, strict=True)]
+        return CheckedPush(flat, rows, changes)
 
     def run(self, fingerprint: str, push: CheckedPush) -> tuple[Array, ...]:
         """Run the updates of a function on a push, and return what workers take then."""
         known = self._function(fingerprint)
-        for update in push.updates:
-            update()
-        function = known.function
+        changes = [None if begin is None else begin() for begin in push.changes]
         values = self.values.whole(known.whole)
-        taken = known.compiled.apply(values, push.flat)
-        self.values.replace(values, function.updates)
+        while any([change is not None and change.goes_on for change in changes]):
+            some = [change.take() if change is not None and change.goes_on else None for change in changes]
+            _put(changes, some, known.compiled.update_rows(values, some))
+        given = [None if change is None else change.take() for change in changes]
+        if known.rows_first:
+            _put(changes, given, known.compiled.update_rows(values, given))
+            given, values = [None for _ in given], self.values.whole(known.whole)
+        taken, new = known.compiled.apply(values, push.flat, given)
+        _put(changes, given, new)
+        self.values.replace(values, known.function.updates)
         return tuple(taken.values())
 
     def check_pulled(self, fingerprint: str, counts: Sequence[int], given: Sequence[tuple[str, int]]) -> None:
@@ -374,6 +396,15 @@ class Contents:
                 "it first"
             )
         return known
+
+
+def _put(
+    changes: Sequence[RowChange | None], given: Sequence[GivenRows | None], new: Sequence[Sequence[Array]]
+) -> None:
+    """Put the new rows of each table back from which some were taken."""
+    for change, taken, rows in zip(changes, given, new, strict=True):
+        if change is not None and taken is not None:
+            change.put(rows)
 
 
 def _require_counts(layout: FunctionLayout, counts: Sequence[int]) -> None:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from muster._arrays import dtype_named
 from muster.ps._array_spec import ArraySpec
@@ -10,7 +10,7 @@ from muster.ps._flat_layout import Array
 from muster.ps.contents._function_layout import RowPush, row_of
 from muster.ps.contents._stored import TableSignature, TableUse
 from muster.ps.contents._values import StoredValues, check_ids
-from muster.ps.tables import Column, Columns, Ids, RowUpdate, Trained, Updater
+from muster.ps.tables import Column, Columns, GivenRows, Ids, PaddedRows, Trained
 
 
 class UsedRows(Protocol):
@@ -64,43 +64,75 @@ class NumberedRows:
         return ids - self._start
 
 
+class RowChange:
+    """The rows of a table that a push changes, which are updated some at a time.
+
+    Args:
+        padded: Takes them out of the table.
+        pushed: What is pushed for them.
+        trained: Where they are.
+    """
+
+    def __init__(self, padded: PaddedRows, pushed: RowPush, trained: Trained) -> None:
+        self._padded = padded
+        self._left = self._taken = trained.places
+        chosen = trained.chosen
+        self._rows = pushed.rows if chosen is None else [each[chosen] for each in pushed.rows]
+        self._whole = pushed.whole
+
+    @property
+    def goes_on(self) -> bool:
+        """True if more rows are left than can be updated at once."""
+        return len(self._left) > self._padded.most
+
+    def take(self) -> GivenRows | None:
+        """Return what an update is to be given next; None if no rows are left."""
+        if not len(self._left):
+            return None
+        if not self.goes_on:
+            self._taken, self._left, rows, self._rows = self._left, self._left[:0], self._rows, ()
+        else:
+            most = self._padded.most
+            self._taken, self._left = self._left[:most], self._left[most:]
+            rows, self._rows = [each[:most] for each in self._rows], [each[most:] for each in self._rows]
+        return self._padded.take(self._taken, rows, self._whole)
+
+    def put(self, new: Sequence[Array]) -> None:
+        """Put the rows back that were taken last, as the update has computed them."""
+        self._padded.put(self._taken, new)
+
+
 class RowUse:
     """A function's use of a table.
 
     Args:
         use: What the function says.
         table: The table.
-        values: The arrays that its update reads.
-        update: Its update, compiled; None if rows are looked up only.
     """
 
-    def __init__(
-        self, use: TableUse, table: UsedRows, values: StoredValues, update: RowUpdate | None
-    ) -> None:
+    def __init__(self, use: TableUse, table: UsedRows) -> None:
         self.signature = TableSignature(table.row, use.row_pushes, use.pushed)
-        self._reads = use.reads
         self._table = table
-        self._values = values
-        self._updater: Updater | None = None
-        if update is not None:
-            self._updater = Updater(table.columns(use), [column_of(each) for each in use.row_pushes], update)
+        self._padded: PaddedRows | None = None
+        if use.update:
+            self._padded = PaddedRows(table.columns(use), [column_of(each) for each in use.row_pushes])
 
     def find(self, ids: Ids) -> Callable[[], Array]:
         """Return what looks the rows of ids up, as they are then; raises RefusedError if one has none."""
         return self._table.find(ids)
 
-    def prepare(self, pushed: RowPush) -> Callable[[], None]:
-        """Return what updates the rows that are pushed; raises RefusedError if something does not fit."""
-        if self._updater is None:
-            return lambda: None
-        return functools.partial(self._apply, self._updater, pushed, self._table.prepare(pushed.ids))
+    def prepare(self, pushed: RowPush) -> Callable[[], RowChange] | None:
+        """Return what begins to change the rows that are pushed; None if rows are looked up only.
 
-    def _apply(self, updater: Updater, pushed: RowPush, begin: Callable[[], Trained]) -> None:
-        places, chosen = begin()
-        if len(places):
-            rows = pushed.rows if chosen is None else [each[chosen] for each in pushed.rows]
-            read: dict[str, Any] = self._values.whole(self._reads)
-            updater.apply(places, rows, [*(read[name] for name in self._reads), *pushed.whole])
+        Raises:
+            RefusedError: Something does not fit.
+        """
+        if self._padded is None:
+            return None
+        return functools.partial(self._begin, self._padded, pushed, self._table.prepare(pushed.ids))
+
+    def _begin(self, padded: PaddedRows, pushed: RowPush, begin: Callable[[], Trained]) -> RowChange:
+        return RowChange(padded, pushed, begin())
 
 
 def column_of(row: ArraySpec) -> Column:

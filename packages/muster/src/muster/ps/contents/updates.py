@@ -15,7 +15,7 @@ from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._memory import memory_bytes
 from muster.ps.contents._row_uses import column_of
 from muster.ps.contents._stored import StoredFunction, TableUse
-from muster.ps.tables import Column
+from muster.ps.tables import Column, GivenRows
 
 _Values = Mapping[str, jax.Array]
 
@@ -43,16 +43,14 @@ class JaxDevice:
         array: Array = np.asarray(value)
         return array
 
-    def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> "JaxFunction":
+    def compile(
+        self,
+        function: StoredFunction,
+        held: Mapping[str, ArraySpec],
+        tables: Sequence[Sequence[Column]] = (),
+    ) -> "JaxFunction":
         """Return a function of values that are held; raises ValueError with a clause about it."""
-        return JaxFunction(function, held)
-
-    def compile_rows(
-        self, use: TableUse, columns: Sequence[Column], held: Mapping[str, ArraySpec]
-    ) -> "CompiledRowUpdate":
-        """Return the update of rows of a table; raises ValueError with a clause about it."""
-        others = [*(held[name] for name in use.reads), *use.pushed]
-        return CompiledRowUpdate(use.update, columns, [column_of(each) for each in use.row_pushes], others)
+        return JaxFunction(function, held, tables)
 
     def make(self, function: bytes, spec: ArraySpec, first: int) -> Iterator[Array]:
         """Return the first rows of an array, some at a time; raises ValueError with a clause about it."""
@@ -80,23 +78,39 @@ def _made_rows(
 
 
 class JaxFunction:
-    """A function, compiled: its update, and what workers take after it, are computed at once.
+    """A function, compiled: its update, those of rows of its tables, and what workers take then, at once.
 
     What is returned to be sent is in flat buffers; an array that is flat, and alone in its dtype, is sent
     from where it is. Values are changed in place, unless somebody reads them,
     sends them without a copy or writes a snapshot: JAX donates no buffer that NumPy's arrays refer to.
 
+    A function that updates rows is compiled for each combination of the numbers of rows that it gets.
+
     Args:
         function: The function.
         held: The arrays of the server, by name.
+        tables: What each row of each of its tables has.
 
     Raises:
-        ValueError: Its update is none, or does not fit the arrays; the text is a clause.
+        ValueError: An update is none, or does not fit the arrays; the text is a clause.
     """
 
-    def __init__(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> None:
+    def __init__(
+        self,
+        function: StoredFunction,
+        held: Mapping[str, ArraySpec],
+        tables: Sequence[Sequence[Column]] = (),
+    ) -> None:
+        self._uses = function.tables
+        self._row_updates = [
+            _row_update(use, columns, held) if use.update else None
+            for use, columns in zip(function.tables, tables, strict=True)
+        ]
+        read = dict.fromkeys(name for use in function.tables for name in use.reads)
+        self._read = tuple(read)
         self._updates = function.updates
-        self._others = tuple(name for name in function.whole if name not in function.updates)
+        whole = dict.fromkeys((*function.whole, *read))
+        self._others = tuple(name for name in whole if name not in function.updates)
         of_dtypes: dict[str, list[str]] = {}
         for name in function.takes:
             of_dtypes.setdefault(held[name].dtype, []).append(name)
@@ -106,60 +120,110 @@ class JaxFunction:
             if len(names) == 1 and len(held[names[0]].shape) == 1
         }
         self._takes = tuple(name for name in function.takes if held[name].dtype not in self._sent)
-        shapes = {name: _shape(held[name]) for name in function.whole}
+        shapes = {name: _shape(held[name]) for name in whole}
         self._pull = None
         if self._takes:
             self._pull = _compile(self._taken, (), *(shapes[name] for name in self._takes))
-        self._apply = self._with_update(function, shapes) if function.update else None
+        self._programs: dict[tuple[bool, tuple[int, ...]], Callable[..., Any]] = {}
+        self._run = self._with_update(function, shapes) if function.changes else None
 
     def pull(self, values: _Values) -> Flat:
         """Return what workers take, of the values by name."""
         taken = {} if self._pull is None else self._pull(*(values[name] for name in self._takes))
         return self._on_host(values, taken)
 
-    def apply(self, values: dict[str, Any], pushed: Flat) -> Flat:
-        """Replace the values that the update changes, and return what workers take then."""
-        if self._apply is None:
-            return self.pull(values)
-        changed, taken = self._apply(
-            [values[name] for name in self._updates], [values[name] for name in self._others], pushed
+    def apply(
+        self, values: dict[str, Any], pushed: Flat, tables: Sequence[GivenRows | None] = ()
+    ) -> tuple[Flat, list[Sequence[Array]]]:
+        """Replace the values that the update changes; return what workers take then, and new rows."""
+        if self._run is None:
+            return self.pull(values), [() for _ in tables]
+        given = (
+            [values[name] for name in self._updates],
+            [values[name] for name in self._others],
+            pushed,
+            [*tables],
         )
+        changed, taken, rows = self._program(self._run, (0,), tables, given)(*given)
         values.update(zip(self._updates, changed, strict=True))
+        new = _rows_on_host(rows)
         # What was pushed may be read in place, and lies where the next push will be received.
         for value in changed:
             value.block_until_ready()
-        return self._on_host(values, taken)
+        return self._on_host(values, taken), new
+
+    def update_rows(self, values: _Values, tables: Sequence[GivenRows | None]) -> list[Sequence[Array]]:
+        """Return new rows of tables, and change nothing else."""
+        given = {name: values[name] for name in self._read}, [*tables]
+        return _rows_on_host(self._program(self._updated_rows, (), tables, given)(*given))
+
+    def _program(
+        self,
+        function: Callable[..., Any],
+        donated: tuple[int, ...],
+        tables: Sequence[GivenRows | None],
+        given: tuple[Any, ...],
+    ) -> Callable[..., Any]:
+        """Return one of the two functions, compiled for so many rows of each table."""
+        key = bool(donated), tuple([0 if each is None else len(each.rows[0]) for each in tables])
+        if (known := self._programs.get(key)) is None:
+            known = self._programs[key] = _compile(function, donated, *given)
+        return known
 
     def _on_host(self, values: _Values, taken: Mapping[str, jax.Array]) -> Flat:
         """Return flat buffers, without copies, in the order of the dtypes' names."""
         sent = {dtype: values[name] for dtype, name in self._sent.items()}
         return {dtype: np.asarray(array) for dtype, array in sorted({**sent, **taken}.items())}
 
+    def _updated_rows(self, values: _Values, tables: Sequence[GivenRows | None]) -> list[Sequence[jax.Array]]:
+        """Return the new rows of all columns of each table; traceable."""
+        made: list[Sequence[jax.Array]] = []
+        for use, update, given in zip(self._uses, self._row_updates, tables, strict=True):
+            if update is None or given is None:
+                made.append(())
+                continue
+            others = (values[name] for name in use.reads)
+            made.append(jax.tree.leaves(update.call(*given.rows, *given.pushed, *others, *given.whole)))
+        return made
+
     def _with_update(
         self, function: StoredFunction, shapes: Mapping[str, jax.ShapeDtypeStruct]
-    ) -> jax.stages.Compiled:
-        exported, layout = deserialized(function.update), FlatLayout(function.pushed)
+    ) -> Callable[..., Any]:
+        """Return what is compiled, at once for no rows if the function has an update of its own."""
+        layout = FlatLayout(function.pushed)
         changed, others = ([shapes[name] for name in names] for names in (self._updates, self._others))
-        read = [shapes[name] for name in function.reads]
-        require_same(
-            "its update takes", exported.in_avals, [*read, *map(_shape, function.pushed)], "the function"
-        )
-        require_same("its update returns", exported.out_avals, changed, "the function")
+        exported = None
+        if function.update:
+            exported = deserialized(function.update)
+            read = [*(shapes[name] for name in function.reads), *map(_shape, function.pushed)]
+            require_same("its update takes", exported.in_avals, read, "the function")
+            require_same("its update returns", exported.out_avals, changed, "the function")
 
-        def run(changed: list[jax.Array], others: list[jax.Array], pushed: Mapping[str, jax.Array]) -> Any:
+        def run(
+            changed: list[jax.Array],
+            others: list[jax.Array],
+            pushed: Mapping[str, jax.Array],
+            tables: Sequence[GivenRows | None],
+        ) -> Any:
             values = dict(zip((*self._updates, *self._others), (*changed, *others), strict=True))
-            given = layout.unpack(pushed)
-            made = exported.call(
-                *(values[name] for name in function.reads), *(given[spec.name] for spec in function.pushed)
-            )
-            values.update(zip(self._updates, jax.tree.leaves(made), strict=True))
+            rows = self._updated_rows(values, tables)
+            if exported is not None:
+                given = layout.unpack(pushed)
+                made = exported.call(
+                    *(values[name] for name in function.reads),
+                    *(given[spec.name] for spec in function.pushed),
+                )
+                values.update(zip(self._updates, jax.tree.leaves(made), strict=True))
             new = [values[name] for name in self._updates]
-            return new, self._taken(*(values[name] for name in self._takes))
+            return new, self._taken(*(values[name] for name in self._takes)), rows
 
-        buffers = {
-            name: jax.ShapeDtypeStruct((size,), dtype_named(name)) for name, size in layout.sizes.items()
-        }
-        return _compile(run, (0,), changed, others, buffers)
+        if function.update:
+            buffers = {
+                name: jax.ShapeDtypeStruct((size,), dtype_named(name)) for name, size in layout.sizes.items()
+            }
+            nothing = [None for _ in self._uses]
+            self._program(run, (0,), nothing, (changed, others, buffers, nothing))
+        return run
 
     def _taken(self, *values: jax.Array) -> dict[str, jax.Array]:
         """Return the flat buffers of what workers take; traceable."""
@@ -178,44 +242,38 @@ def _joined(parts: Sequence[jax.Array]) -> jax.Array:
     return joined
 
 
-class CompiledRowUpdate:
-    """An exported update, compiled for each number of rows that it gets: the `RowUpdate` of a table.
+def _row_update(
+    use: TableUse, columns: Sequence[Column], held: Mapping[str, ArraySpec]
+) -> jax.export.Exported:
+    """Return the update of any number of rows of a table.
+
+    It takes rows of the columns and what is pushed for each, and then other arrays; it returns rows of the
+    columns.
 
     Args:
-        exported: A serialized ``jax.export.Exported`` for any number of rows, which takes rows of the columns
-            and what is pushed for each, and then other arrays; it returns rows of the columns.
+        use: How a function uses the table.
         columns: What is kept for each row.
-        pushed: What is pushed for each row.
-        others: The other arrays.
+        held: The arrays of the server, by name.
 
     Raises:
         ValueError: It is none, or does not fit; the text is a clause about it.
     """
+    update = deserialized(use.update)
+    count = _rows(update)
+    pushed = [column_of(each) for each in use.row_pushes]
+    rows, given = (
+        [jax.ShapeDtypeStruct((count, *each.shape), each.dtype) for each in some]
+        for some in (columns, pushed)
+    )
+    others = map(_shape, (*(held[name] for name in use.reads), *use.pushed))
+    require_same("its update of rows takes", update.in_avals, [*rows, *given, *others], "the function")
+    require_same("its update of rows returns", update.out_avals, rows, "the function")
+    return update
 
-    def __init__(
-        self,
-        exported: bytes,
-        columns: Sequence[Column],
-        pushed: Sequence[Column],
-        others: Sequence[ArraySpec],
-    ) -> None:
-        update = deserialized(exported)
-        count = _rows(update)
-        rows, given = (
-            [jax.ShapeDtypeStruct((count, *each.shape), each.dtype) for each in some]
-            for some in (columns, pushed)
-        )
-        taken = [*rows, *given, *map(_shape, others)]
-        require_same("its update of rows takes", update.in_avals, taken, "the function")
-        require_same("its update of rows returns", update.out_avals, rows, "the function")
-        self._call = jax.jit(lambda *given: jax.tree.leaves(update.call(*given)))
 
-    def __call__(
-        self, rows: Sequence[Array], pushed: Sequence[Array], others: Sequence[Any]
-    ) -> Sequence[Array]:
-        """Return the new rows of all columns."""
-        # Waits for what is computed, so that what was given can be used again.
-        return [np.asarray(array) for array in self._call(*rows, *pushed, *others)]
+def _rows_on_host(tables: Sequence[Sequence[jax.Array]]) -> list[Sequence[Array]]:
+    """Return new rows once they are computed, so that what was given can be used again."""
+    return [[np.asarray(array) for array in rows] for rows in tables]
 
 
 def require_room(what: str, specs: Collection[ArraySpec], held: int = 0) -> None:

@@ -11,8 +11,8 @@ from muster.ps.tables._initial_rows import Uniform as Uniform
 from muster.ps.tables._keeping import Keeping as Keeping
 from muster.ps.tables._row_store import Columns as Columns
 from muster.ps.tables._row_store import RowStore as RowStore
-from muster.ps.tables._row_updates import RowUpdate as RowUpdate
-from muster.ps.tables._row_updates import Updater as Updater
+from muster.ps.tables._row_updates import GivenRows as GivenRows
+from muster.ps.tables._row_updates import PaddedRows as PaddedRows
 from muster.ps.tables._spec import Column as Column
 from muster.ps.tables._spec import SlotSpec as SlotSpec
 from muster.ps.tables._spec import TableSpec as TableSpec

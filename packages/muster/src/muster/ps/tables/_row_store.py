@@ -108,10 +108,10 @@ class RowStore:
     def write(self, places: Places | slice, arrays: Sequence[Array], start: int = 0) -> None:
         """Replace columns of rows from `start` on, as many as are given."""
         with self._lock:
-            self._set_aside(places)
+            self._set_aside(places)  # after which nobody is still to take them
             for array, values in zip(self._arrays[start:], arrays, strict=False):
                 array[places] = values
-            self._flags[self._block_of(places)] |= _USED | _CHANGED[0] | _CHANGED[1]
+            self._flags[self._block_of(places)] = _USED | _CHANGED[0] | _CHANGED[1]
 
     def _set_aside(self, places: Places | slice) -> None:
         for taker in self._takers:

@@ -1,7 +1,7 @@
-"""Update some rows of a table, padded to few sizes so that few programs are compiled."""
+"""Rows of a table that an update is given, padded to few sizes so that few programs are compiled."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,64 +9,80 @@ from muster.ps._flat_layout import Array
 from muster.ps.tables._row_store import Columns, Places, scratch
 from muster.ps.tables._spec import Column
 
-# Rows are updated in powers of two at a time between these, each of which is compiled once.
+# Rows are updated in powers of two at a time between these, for each of which a program is compiled.
 _LEAST, _MOST = 1 << 6, 1 << 14
+# How many times as many rows as there are may be computed, before a program for fewer is compiled: a program
+# updates the rows of several tables, and is compiled for each combination of their sizes.
+_SPARE = 4
 
 
-class RowUpdate(Protocol):
-    """The update of an optimizer, which computes each row from the same row of its arguments."""
+class GivenRows(NamedTuple):
+    """What an update is given of a table.
 
-    def __call__(
-        self, rows: Sequence[Array], pushed: Sequence[Array], others: Sequence[Any]
-    ) -> Sequence[Array]:
-        """Return the new rows of all columns; nothing of what is given is held on to.
+    Attributes:
+        rows: Some rows, of each column.
+        pushed: What is pushed for each of them, such as its gradient.
+        whole: What is pushed for the table as a whole.
+    """
 
-        Args:
-            rows: Those of each column.
-            pushed: What is pushed for each row, such as its gradient.
-            others: What it reads beside that, such as the learning rate.
-        """
+    rows: Sequence[Array]
+    pushed: Sequence[Array]
+    whole: Sequence[Array] = ()
 
 
-class Updater:
-    """Updates rows.
+class PaddedRows:
+    """Takes rows out of a table to update them, and puts new ones back.
 
     Args:
         columns: The rows and their slots.
         pushed: What is pushed for each row.
-        update: Updates as many rows as it gets.
     """
 
-    def __init__(self, columns: Columns, pushed: Sequence[Column], update: RowUpdate) -> None:
+    def __init__(self, columns: Columns, pushed: Sequence[Column]) -> None:
         self._columns = columns
         self._pushed = tuple(pushed)
-        self._update = update
         self._held = len(columns.columns)
-        self._buffers: dict[int, tuple[Places, list[Array]]] = {}
+        self._size = 0
+        self._buffers: dict[int, tuple[Places, list[Array], list[Array]]] = {}
 
-    def apply(self, places: Places, pushed: Sequence[Array], others: Sequence[Any]) -> None:
-        """Update the rows at places, no two of which are the same.
+    def take(self, places: Places, pushed: Sequence[Array], whole: Sequence[Array] = ()) -> GivenRows:
+        """Return rows at places, as an update is to be given them; they are valid until the next call.
 
         Args:
-            places: The places.
+            places: The places, no two of which are the same, of one row at least, and of `most` at most.
             pushed: What is pushed for each.
-            others: What else the update reads.
+            whole: What is pushed for the table as a whole.
         """
-        for begin in range(0, len(places), _MOST):
-            some = places[begin : begin + _MOST]
-            count = len(some)
-            size = max(_LEAST, 1 << (count - 1).bit_length())
-            if size not in self._buffers:
-                made = scratch((*self._columns.columns, *self._pushed), size)
-                self._buffers[size] = np.empty(size, np.int64), made
-            read, buffers = self._buffers[size]
-            rows, padded = buffers[: self._held], buffers[self._held :]
-            # What comes after the rows is computed in vain, from a row that there is.
-            read[:count] = some
-            read[count:] = some[0]
-            self._columns.read_into(read, rows)
-            for into, given in zip(padded, pushed, strict=True):
-                into[:count] = given[begin : begin + count]
-                into[count:] = 0
-            new = self._update(rows, padded, others)
-            self._columns.write(some, [each[:count] for each in new])
+        count = len(places)
+        size = max(_LEAST, 1 << (count - 1).bit_length())
+        if not size <= self._size < _SPARE * size:
+            self._size = size
+        read, rows, padded = self._scratch(self._size)
+        # What comes after the rows is computed in vain, from a row that there is.
+        read[:count] = places
+        read[count:] = places[0]
+        self._columns.read_into(read, rows)
+        for into, given in zip(padded, pushed, strict=True):
+            into[:count] = given
+            into[count:] = 0
+        return GivenRows(rows, padded, whole)
+
+    def put(self, places: Places, new: Sequence[Array]) -> None:
+        """Put the new rows of all columns at places; more may follow them, which do not count."""
+        count = len(places)
+        self._columns.write(places, [each[:count] for each in new])
+
+    @property
+    def most(self) -> int:
+        """The number of rows that are updated at once, at most."""
+        return _MOST
+
+    def _scratch(self, size: int) -> tuple[Places, list[Array], list[Array]]:
+        if (known := self._buffers.get(size)) is None:
+            made = scratch((*self._columns.columns, *self._pushed), size)
+            known = self._buffers[size] = (
+                np.empty(size, np.int64),
+                made[: self._held],
+                made[self._held :],
+            )
+        return known
