@@ -61,18 +61,18 @@ class AddingFunction:
     def pull(self, values):
         return {self._held[name].dtype: values[name] for name in self._function.takes}
 
-    def apply(self, values, pushed, tables):
-        rows = self.update_rows(values, tables)
+    def apply(self, values, pushed, rows, whole):
+        new = self.update_rows(values, rows, whole)
         for name in self._function.updates:
             is_pulled = name in self._function.takes
             values[name] = values[name] + (pushed[self._held[name].dtype] if is_pulled else 1)
-        return self.pull(values), rows
+        return self.pull(values), new
 
-    def update_rows(self, values, tables):
+    def update_rows(self, values, rows, whole):
         """Add to rows what is pushed for them; count in the other columns."""
         return [
             [each.rows[0] + each.pushed[0], *(column + 1 for column in each.rows[1:])] if each else ()
-            for each in tables
+            for each in rows.tables
         ]
 
 

@@ -89,22 +89,22 @@ class NumPyFunction:
     def pull(self, values):
         return self._taken.pack(values)
 
-    def apply(self, values, pushed, tables):
-        rows = self.update_rows(values, tables)
+    def apply(self, values, pushed, rows, whole):
+        new = self.update_rows(values, rows, whole)
         if not self._function.update:
-            return self.pull(values), rows
+            return self.pull(values), new
         (given,) = self._pushed.unpack(pushed).values()
         first, second = self._function.updates
         values[first] = values[first] + given
         values[second] = values[second] + values[second].dtype.type(1)
-        return self.pull(values), rows
+        return self.pull(values), new
 
-    def update_rows(self, values, tables):
+    def update_rows(self, values, rows, whole):
         return [
-            added_rows(each.rows, each.pushed, [*(values[name] for name in use.reads), *each.whole])
+            added_rows(each.rows, each.pushed, [*(values[name] for name in use.reads), *brought])
             if each
             else ()
-            for use, each in zip(self._function.tables, tables, strict=True)
+            for use, each, brought in zip(self._function.tables, rows.tables, whole, strict=True)
         ]
 
 

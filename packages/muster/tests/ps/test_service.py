@@ -479,7 +479,7 @@ def test_an_update_that_fails_ends_the_server_with_its_error_and_leaves_what_led
     monkeypatch.setenv("MUSTER_TERMINATION_LOG", str(tmp_path / "ps-0.end"))
 
     class Failing(AddingFunction):
-        def apply(self, values, pushed, tables):
+        def apply(self, values, pushed, rows, whole):
             raise MemoryError("no room")
 
     class FailingDevice(AddingDevice):

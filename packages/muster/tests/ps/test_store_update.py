@@ -11,7 +11,7 @@ from muster.ps._array_spec import ArraySpec
 from muster.ps.contents import Contents, StoredFunction, TableUse
 from muster.ps.contents._row_uses import columns_of
 from muster.ps.contents.updates import JaxDevice
-from muster.ps.tables import GivenRows
+from muster.ps.tables import Column, Columns, PaddedRows, RowBuffers, RowStore
 from muster.ps.tables import _row_updates as row_updates
 
 DEVICE = JaxDevice()
@@ -166,17 +166,20 @@ def test_rows_are_updated_as_the_rule_does(count):
     rng = np.random.default_rng(0)
     weights, sums, gradients = (rng.uniform(0.5, 1, (count, 3)).astype(np.float32) for _ in range(3))
     values = {"rate": DEVICE.put(np.float32(0.5))}
-    given = [GivenRows([weights, sums], [gradients])]
-    made, summed = function.update_rows(values, given)[0]
-    taken, [rows] = function.apply(values, {}, given)
+    columns, pushes = [Column((3,), np.dtype(np.float32))] * 2, [Column((3,), np.dtype(np.float32))]
+    rows = RowBuffers([PaddedRows(Columns([RowStore(columns, 1)]), pushes)], [count])
+    (given,) = rows.tables
+    for into, array in zip((*given.rows, *given.pushed), (weights, sums, gradients), strict=True):
+        into[...] = array
+    made, summed = function.update_rows(values, rows, [()])[0]
+    taken, [new] = function.apply(values, {}, rows, [()])
     assert taken == {}
-    np.testing.assert_array_equal(rows, [made, summed])
-    assert function.apply(values, {}, [None]) == ({}, [[]])
+    np.testing.assert_array_equal(new, [made, summed])
+    assert function.apply(values, {}, RowBuffers([None], [0]), [()]) == ({}, [()])
     np.testing.assert_allclose(summed, sums + gradients**2, rtol=1e-6)
     np.testing.assert_allclose(made, weights - 0.5 * gradients / np.sqrt(summed), rtol=1e-5)
     before = made.copy()
-    for each in (weights, sums, gradients):
-        each[:] = np.nan  # its memory is used again
+    rows.flat["float32"][:] = np.nan  # its memory is used again
     np.testing.assert_array_equal(made, before)
 
 

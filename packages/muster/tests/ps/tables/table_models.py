@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from muster.ps.tables import Column, Constant, PaddedRows, SlotSpec, TableSpec
+from muster.ps.tables import Column, Constant, PaddedRows, RowBuffers, SlotSpec, TableSpec
 
 SPEC = TableSpec(
     name="users",
@@ -35,7 +35,8 @@ def update_rows(padded, places, given, update):
     """Update rows at places by what is pushed for them, as a store does."""
     for begin in range(0, len(places), padded.most):
         some = slice(begin, begin + padded.most)
-        taken = padded.take(places[some], [given[some]])
+        (taken,) = RowBuffers([padded], [padded.size(len(places[some]))]).tables
+        padded.take(places[some], [given[some]], taken)
         padded.put(places[some], update(taken.rows, taken.pushed, [RATE]))
 
 

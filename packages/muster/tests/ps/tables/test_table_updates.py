@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from table_models import SPEC, Rows, Sums, gradients, summed, train
 
-from muster.ps.tables import Column, Columns, PaddedRows, RowStore
+from muster.ps.tables import Column, Columns, PaddedRows, RowBuffers, RowStore
 from muster.ps.tables import _row_updates as row_updates
 
 ROWS = 100
@@ -40,12 +40,26 @@ def test_few_numbers_of_rows_are_computed(monkeypatch, kind):
 def test_a_number_of_rows_is_kept_until_far_fewer_come(monkeypatch):
     monkeypatch.setattr(row_updates, "_LEAST", 4)
     columns, _ = table("one")
-    padded, sizes = PaddedRows(columns, [Column((2,), np.dtype(np.float32))]), []
-    for count in (3, 9, 16, 5, 4, 7, 17):
-        taken = padded.take(np.arange(count), [np.full((count, 2), 5.0)])
-        sizes.append(len(taken.pushed[0]))
-        assert taken.pushed[0].sum() == 10.0 * count
-    assert sizes == [4, 16, 16, 16, 4, 8, 32]
+    padded = PaddedRows(columns, [Column((2,), np.dtype(np.float32))])
+    counts = (3, 9, 16, 5, 4, 7, 17)
+    assert [padded.size(count) for count in counts] == [4, 16, 16, 16, 4, 8, 32]
+
+
+def test_rows_of_several_tables_lie_in_one_buffer():
+    columns, _ = table("one")
+    padded = PaddedRows(columns, [Column((2,), np.dtype(np.float32)), Column((), np.dtype(bool))])
+    rows = RowBuffers([padded, None, padded, padded], [4, 0, 0, padded.size(5)])
+    first, *nothing, last = rows.tables
+    assert nothing == [None, None]
+    assert ([each.shape for each in first.rows], len(last.pushed[1])) == ([(4, 2), (4, 2), (4,)], 64)
+    assert {name: array.size for name, array in rows.flat.items()} == {"bool": 68, "float32": 68 * 7}
+    padded.take(np.arange(5), [np.full((5, 2), 3.0), np.ones(5, bool)], last)
+    assert (last.rows[1] == 0.5).all()
+    assert (last.pushed[0].sum(), rows.flat["bool"][4:].sum()) == (30, 5)
+    made = rows.made({"float32": np.arange(68 * 5, dtype=np.float32)})
+    assert [len(each) for each in made] == [3, 0, 0, 3]
+    assert made[0][0].tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert made[3][2][-1] == 68 * 5 - 1
 
 
 def test_columns_from_one_on():

@@ -24,7 +24,10 @@ from muster.ps.contents._stored import (
     same_function,
 )
 from muster.ps.contents._values import Memory, StoredValues
-from muster.ps.tables import Column, GivenRows
+from muster.ps.tables import Column, RowBuffers
+
+# For how many numbers of rows a function keeps memory.
+_MOST_BUFFERS = 4
 
 
 class DeviceFunction(Protocol):
@@ -34,22 +37,23 @@ class DeviceFunction(Protocol):
         """Return what workers take, of the values by name."""
 
     def apply(
-        self, values: dict[str, Any], pushed: Flat, tables: Sequence[GivenRows | None]
+        self, values: dict[str, Any], pushed: Flat, rows: RowBuffers, whole: Sequence[Sequence[Array]]
     ) -> tuple[Flat, list[Sequence[Array]]]:
         """Replace the values that the update changes, and return what workers take then, and new rows.
 
         Args:
             values: The values by name.
             pushed: What is pushed for the function itself.
-            tables: What the update of each table is given; None for one that changes no rows now. What is
-                read as a whole counts as it is before the function's own update.
+            rows: What the updates of rows are given. What they read as a whole counts as it is before the
+                function's own update.
+            whole: What is pushed for each table of which there are rows, as a whole.
 
         Returns:
-            What workers take, and the new rows of all columns of each table; nothing for None.
+            What workers take, and the new rows of all columns of each table.
         """
 
     def update_rows(
-        self, values: Mapping[str, Any], tables: Sequence[GivenRows | None]
+        self, values: Mapping[str, Any], rows: RowBuffers, whole: Sequence[Sequence[Array]]
     ) -> list[Sequence[Array]]:
         """Return new rows, as `apply` does, and change nothing else."""
 
@@ -136,6 +140,27 @@ class _Known:
             tuple(table.signature for table in self.tables),
         )
         self.layout = FunctionLayout(self.signature)
+        self._buffers: dict[tuple[int, ...], RowBuffers] = {}
+
+    def take(self, changes: Sequence[RowChange | None]) -> tuple[RowBuffers, list[Sequence[Array]]]:
+        """Return what updates are given of the next rows that change, and of each table as a whole."""
+        sizes = tuple([0 if change is None else change.size() for change in changes])
+        if (rows := self._buffers.get(sizes)) is None:
+            if len(self._buffers) == _MOST_BUFFERS:
+                del self._buffers[next(iter(self._buffers))]
+            rows = self._buffers[sizes] = RowBuffers([table.padded for table in self.tables], sizes)
+        whole: list[Sequence[Array]] = []
+        for change, into in zip(changes, rows.tables, strict=True):
+            if change is not None and into is not None:
+                change.take(into)
+                whole.append(change.whole)
+            else:
+                whole.append(())
+        return rows, whole
+
+    def update_rows(self, values: Mapping[str, Any], changes: Sequence[RowChange | None]) -> None:
+        """Update the next rows that change, without the function's own update."""
+        _put(changes, self.compiled.update_rows(values, *self.take(changes)))
 
 
 class Contents:
@@ -232,14 +257,14 @@ class Contents:
         changes = [None if begin is None else begin() for begin in push.changes]
         values = self.values.whole(known.whole)
         while any([change is not None and change.goes_on for change in changes]):
-            some = [change.take() if change is not None and change.goes_on else None for change in changes]
-            _put(changes, some, known.compiled.update_rows(values, some))
-        given = [None if change is None else change.take() for change in changes]
+            some = [change if change is not None and change.goes_on else None for change in changes]
+            known.update_rows(values, some)
         if known.rows_first:
-            _put(changes, given, known.compiled.update_rows(values, given))
-            given, values = [None for _ in given], self.values.whole(known.whole)
-        taken, new = known.compiled.apply(values, push.flat, given)
-        _put(changes, given, new)
+            known.update_rows(values, changes)
+            values = self.values.whole(known.whole)
+        rows, whole = known.take(changes)
+        taken, new = known.compiled.apply(values, push.flat, rows, whole)
+        _put(changes, new)
         self.values.replace(values, known.function.updates)
         return tuple(taken.values())
 
@@ -398,12 +423,10 @@ class Contents:
         return known
 
 
-def _put(
-    changes: Sequence[RowChange | None], given: Sequence[GivenRows | None], new: Sequence[Sequence[Array]]
-) -> None:
-    """Put the new rows of each table back from which some were taken."""
-    for change, taken, rows in zip(changes, given, new, strict=True):
-        if change is not None and taken is not None:
+def _put(changes: Sequence[RowChange | None], new: Sequence[Sequence[Array]]) -> None:
+    """Put new rows back into each table from which some were taken."""
+    for change, rows in zip(changes, new, strict=True):
+        if change is not None and rows:
             change.put(rows)
 
 

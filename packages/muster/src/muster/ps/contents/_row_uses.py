@@ -71,6 +71,9 @@ class RowChange:
         padded: Takes them out of the table.
         pushed: What is pushed for them.
         trained: Where they are.
+
+    Attributes:
+        whole: What is pushed for the table as a whole.
     """
 
     def __init__(self, padded: PaddedRows, pushed: RowPush, trained: Trained) -> None:
@@ -78,24 +81,27 @@ class RowChange:
         self._left = self._taken = trained.places
         chosen = trained.chosen
         self._rows = pushed.rows if chosen is None else [each[chosen] for each in pushed.rows]
-        self._whole = pushed.whole
+        self.whole = pushed.whole
 
     @property
     def goes_on(self) -> bool:
         """True if more rows are left than can be updated at once."""
         return len(self._left) > self._padded.most
 
-    def take(self) -> GivenRows | None:
-        """Return what an update is to be given next; None if no rows are left."""
-        if not len(self._left):
-            return None
-        if not self.goes_on:
-            self._taken, self._left, rows, self._rows = self._left, self._left[:0], self._rows, ()
-        else:
-            most = self._padded.most
-            self._taken, self._left = self._left[:most], self._left[most:]
-            rows, self._rows = [each[:most] for each in self._rows], [each[most:] for each in self._rows]
-        return self._padded.take(self._taken, rows, self._whole)
+    def size(self) -> int:
+        """Return of how many rows the next update is; 0 if none are left."""
+        count = min(len(self._left), self._padded.most)
+        return self._padded.size(count) if count else 0
+
+    def take(self, into: GivenRows) -> None:
+        """Fill arrays of that size with what the update is to be given."""
+        most, rows = self._padded.most, self._rows
+        self._taken = self._left
+        if self.goes_on:
+            self._taken, rows = self._left[:most], [each[:most] for each in rows]
+            self._rows = [each[most:] for each in self._rows]
+        self._left = self._left[most:]
+        self._padded.take(self._taken, rows, into)
 
     def put(self, new: Sequence[Array]) -> None:
         """Put the rows back that were taken last, as the update has computed them."""
@@ -108,14 +114,18 @@ class RowUse:
     Args:
         use: What the function says.
         table: The table.
+
+    Attributes:
+        signature: What workers read and push of it.
+        padded: Takes rows out of it to update them; None if rows are looked up only.
     """
 
     def __init__(self, use: TableUse, table: UsedRows) -> None:
         self.signature = TableSignature(table.row, use.row_pushes, use.pushed)
         self._table = table
-        self._padded: PaddedRows | None = None
+        self.padded: PaddedRows | None = None
         if use.update:
-            self._padded = PaddedRows(table.columns(use), [column_of(each) for each in use.row_pushes])
+            self.padded = PaddedRows(table.columns(use), [column_of(each) for each in use.row_pushes])
 
     def find(self, ids: Ids) -> Callable[[], Array]:
         """Return what looks the rows of ids up, as they are then; raises RefusedError if one has none."""
@@ -127,9 +137,9 @@ class RowUse:
         Raises:
             RefusedError: Something does not fit.
         """
-        if self._padded is None:
+        if self.padded is None:
             return None
-        return functools.partial(self._begin, self._padded, pushed, self._table.prepare(pushed.ids))
+        return functools.partial(self._begin, self.padded, pushed, self._table.prepare(pushed.ids))
 
     def _begin(self, padded: PaddedRows, pushed: RowPush, begin: Callable[[], Trained]) -> RowChange:
         return RowChange(padded, pushed, begin())

@@ -1,5 +1,6 @@
 """Values of a store on JAX's device, and exported functions that read and change them."""
 
+import functools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._memory import memory_bytes
 from muster.ps.contents._row_uses import column_of
 from muster.ps.contents._stored import StoredFunction, TableUse
-from muster.ps.tables import Column, GivenRows
+from muster.ps.tables import Column, RowBuffers
 
 _Values = Mapping[str, jax.Array]
 
@@ -125,6 +126,7 @@ class JaxFunction:
         if self._takes:
             self._pull = _compile(self._taken, (), *(shapes[name] for name in self._takes))
         self._programs: dict[tuple[bool, tuple[int, ...]], Callable[..., Any]] = {}
+        self._no_rows = RowBuffers([None for _ in self._uses], [0 for _ in self._uses])
         self._run = self._with_update(function, shapes) if function.changes else None
 
     def pull(self, values: _Values) -> Flat:
@@ -133,41 +135,45 @@ class JaxFunction:
         return self._on_host(values, taken)
 
     def apply(
-        self, values: dict[str, Any], pushed: Flat, tables: Sequence[GivenRows | None] = ()
+        self,
+        values: dict[str, Any],
+        pushed: Flat,
+        rows: RowBuffers | None = None,
+        whole: Sequence[Sequence[Array]] = (),
     ) -> tuple[Flat, list[Sequence[Array]]]:
         """Replace the values that the update changes; return what workers take then, and new rows."""
         if self._run is None:
-            return self.pull(values), [() for _ in tables]
+            return self.pull(values), [() for _ in self._uses]
+        rows = rows or self._no_rows
         given = (
             [values[name] for name in self._updates],
             [values[name] for name in self._others],
             pushed,
-            [*tables],
+            rows.flat,
+            [*whole],
         )
-        changed, taken, rows = self._program(self._run, (0,), tables, given)(*given)
+        changed, taken, made = self._program(self._run, (0,), rows, given)(*given)
         values.update(zip(self._updates, changed, strict=True))
-        new = _rows_on_host(rows)
+        new = _rows_on_host(rows, made)
         # What was pushed may be read in place, and lies where the next push will be received.
         for value in changed:
             value.block_until_ready()
         return self._on_host(values, taken), new
 
-    def update_rows(self, values: _Values, tables: Sequence[GivenRows | None]) -> list[Sequence[Array]]:
+    def update_rows(
+        self, values: _Values, rows: RowBuffers, whole: Sequence[Sequence[Array]]
+    ) -> list[Sequence[Array]]:
         """Return new rows of tables, and change nothing else."""
-        given = {name: values[name] for name in self._read}, [*tables]
-        return _rows_on_host(self._program(self._updated_rows, (), tables, given)(*given))
+        given = {name: values[name] for name in self._read}, rows.flat, [*whole]
+        return _rows_on_host(rows, self._program(self._updated_rows, (), rows, given)(*given))
 
     def _program(
-        self,
-        function: Callable[..., Any],
-        donated: tuple[int, ...],
-        tables: Sequence[GivenRows | None],
-        given: tuple[Any, ...],
+        self, function: Callable[..., Any], donated: tuple[int, ...], rows: RowBuffers, given: tuple[Any, ...]
     ) -> Callable[..., Any]:
         """Return one of the two functions, compiled for so many rows of each table."""
-        key = bool(donated), tuple([0 if each is None else len(each.rows[0]) for each in tables])
+        key = bool(donated), rows.sizes
         if (known := self._programs.get(key)) is None:
-            known = self._programs[key] = _compile(function, donated, *given)
+            known = self._programs[key] = _compile(functools.partial(function, rows), donated, *given)
         return known
 
     def _on_host(self, values: _Values, taken: Mapping[str, jax.Array]) -> Flat:
@@ -175,16 +181,21 @@ class JaxFunction:
         sent = {dtype: values[name] for dtype, name in self._sent.items()}
         return {dtype: np.asarray(array) for dtype, array in sorted({**sent, **taken}.items())}
 
-    def _updated_rows(self, values: _Values, tables: Sequence[GivenRows | None]) -> list[Sequence[jax.Array]]:
-        """Return the new rows of all columns of each table; traceable."""
-        made: list[Sequence[jax.Array]] = []
-        for use, update, given in zip(self._uses, self._row_updates, tables, strict=True):
-            if update is None or given is None:
-                made.append(())
-                continue
-            others = (values[name] for name in use.reads)
-            made.append(jax.tree.leaves(update.call(*given.rows, *given.pushed, *others, *given.whole)))
-        return made
+    def _updated_rows(
+        self,
+        rows: RowBuffers,
+        values: _Values,
+        flat: Mapping[str, jax.Array],
+        whole: Sequence[Sequence[jax.Array]],
+    ) -> dict[str, jax.Array]:
+        """Return the new rows of all columns of each table, in flat buffers; traceable."""
+        made: list[jax.Array] = []
+        tables = zip(self._uses, self._row_updates, rows.given(flat), whole, strict=True)
+        for use, update, given, brought in tables:
+            if update is not None and given is not None:
+                others = (values[name] for name in use.reads)
+                made += jax.tree.leaves(update.call(*given.rows, *given.pushed, *others, *brought))
+        return _flat(made)
 
     def _with_update(
         self, function: StoredFunction, shapes: Mapping[str, jax.ShapeDtypeStruct]
@@ -200,13 +211,15 @@ class JaxFunction:
             require_same("its update returns", exported.out_avals, changed, "the function")
 
         def run(
+            rows: RowBuffers,
             changed: list[jax.Array],
             others: list[jax.Array],
             pushed: Mapping[str, jax.Array],
-            tables: Sequence[GivenRows | None],
+            flat: Mapping[str, jax.Array],
+            whole: Sequence[Sequence[jax.Array]],
         ) -> Any:
             values = dict(zip((*self._updates, *self._others), (*changed, *others), strict=True))
-            rows = self._updated_rows(values, tables)
+            of_tables = self._updated_rows(rows, values, flat, whole)
             if exported is not None:
                 given = layout.unpack(pushed)
                 made = exported.call(
@@ -215,22 +228,27 @@ class JaxFunction:
                 )
                 values.update(zip(self._updates, jax.tree.leaves(made), strict=True))
             new = [values[name] for name in self._updates]
-            return new, self._taken(*(values[name] for name in self._takes)), rows
+            return new, self._taken(*(values[name] for name in self._takes)), of_tables
 
         if function.update:
             buffers = {
                 name: jax.ShapeDtypeStruct((size,), dtype_named(name)) for name, size in layout.sizes.items()
             }
-            nothing = [None for _ in self._uses]
-            self._program(run, (0,), nothing, (changed, others, buffers, nothing))
+            none = self._no_rows
+            self._program(run, (0,), none, (changed, others, buffers, none.flat, [() for _ in self._uses]))
         return run
 
     def _taken(self, *values: jax.Array) -> dict[str, jax.Array]:
         """Return the flat buffers of what workers take; traceable."""
-        parts: dict[str, list[jax.Array]] = {}
-        for value in values:
-            parts.setdefault(str(value.dtype), []).append(jnp.ravel(value))
-        return {dtype: _joined(parts[dtype]) for dtype in sorted(parts)}
+        return _flat(values)
+
+
+def _flat(values: Iterable[jax.Array]) -> dict[str, jax.Array]:
+    """Return arrays one after the other in flat buffers, by the name of their dtype; traceable."""
+    parts: dict[str, list[jax.Array]] = {}
+    for value in values:
+        parts.setdefault(str(value.dtype), []).append(jnp.ravel(value))
+    return {dtype: _joined(parts[dtype]) for dtype in sorted(parts)}
 
 
 def _joined(parts: Sequence[jax.Array]) -> jax.Array:
@@ -271,9 +289,9 @@ def _row_update(
     return update
 
 
-def _rows_on_host(tables: Sequence[Sequence[jax.Array]]) -> list[Sequence[Array]]:
+def _rows_on_host(rows: RowBuffers, made: Mapping[str, jax.Array]) -> list[Sequence[Array]]:
     """Return new rows once they are computed, so that what was given can be used again."""
-    return [[np.asarray(array) for array in rows] for rows in tables]
+    return rows.made({dtype: np.asarray(buffer) for dtype, buffer in made.items()})
 
 
 def require_room(what: str, specs: Collection[ArraySpec], held: int = 0) -> None:

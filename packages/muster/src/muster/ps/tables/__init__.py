@@ -13,6 +13,7 @@ from muster.ps.tables._row_store import Columns as Columns
 from muster.ps.tables._row_store import RowStore as RowStore
 from muster.ps.tables._row_updates import GivenRows as GivenRows
 from muster.ps.tables._row_updates import PaddedRows as PaddedRows
+from muster.ps.tables._row_updates import RowBuffers as RowBuffers
 from muster.ps.tables._spec import Column as Column
 from muster.ps.tables._spec import SlotSpec as SlotSpec
 from muster.ps.tables._spec import TableSpec as TableSpec

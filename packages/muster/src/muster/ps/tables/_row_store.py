@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from muster.ps._flat_layout import Array, allocate
+from muster.ps._flat_layout import Array
 from muster.ps._row_snapshots import RowLayout, as_slice
 from muster.ps.tables._spec import Column
 
@@ -309,11 +309,3 @@ class Columns:
         left = iter(arrays)
         for store, count in zip(self._stores, self._counts, strict=True):
             store.write(places, list(itertools.islice(left, count)), self._start)
-
-
-def scratch(columns: Sequence[Column], rows: int) -> list[Array]:
-    """Return buffers without content for rows, where XLA can read them in place."""
-    return [
-        allocate(rows * column.nbytes // column.dtype.itemsize, column.dtype).reshape(rows, *column.shape)
-        for column in columns
-    ]
