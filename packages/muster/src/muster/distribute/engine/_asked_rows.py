@@ -7,7 +7,6 @@ import jax
 import msgspec
 import numpy as np
 
-from muster._arrays import dtype_named
 from muster._row_ids import NO_ROW, unique_ids, unique_wide_ids
 from muster.ps import Array
 from muster.ps.tables import owners
@@ -97,14 +96,18 @@ class AskedRows:
                 asked[server].append(ids)
         return asked
 
-    def taken(self, answers: Sequence[list[Array]]) -> list[Array]:
+    def taken(self, answers: Sequence[list[Array]], into: Sequence[Array] | None = None) -> Sequence[Array]:
         """Take the rows out of what servers have answered; return the ids and the rows of each table.
 
         The ids are those by which the program looks rows up: of hashed tables, their numbers.
 
         Args:
             answers: Of each server, arrays that are taken as a whole, and then rows in the order of `ids`.
+            into: The arrays to return, whose content is replaced; None for new ones.
         """
+        if into is None:
+            shapes = (shape for table in self._tables for shape in table.row_shapes)
+            into = [np.empty(shape.shape, shape.dtype) for shape in shapes]
         counts = [0] * len(answers)
         for parts in self._parts:
             for server, _, _ in parts:
@@ -112,15 +115,15 @@ class AskedRows:
         rows = [iter(each[len(each) - count :]) for each, count in zip(answers, counts, strict=True)]
         for each, count in zip(answers, counts, strict=True):
             del each[len(each) - count :]
-        made = []
+        left = iter(into)
         for table, ids, parts in zip(self._tables, self._ids, self._parts, strict=True):
-            padded = np.full(table.given, NO_ROW, np.int32)
-            padded[: len(ids)] = np.arange(len(ids)) if table.hashed else ids
-            values = np.zeros((table.given, *table.shape[1:]), dtype_named(table.dtype))
+            numbers, values, count = next(left), next(left), len(ids)
+            numbers[:count] = np.arange(count) if table.hashed else ids
+            numbers[count:] = NO_ROW
             for server, some, _ in parts:
                 values[some] = next(rows[server])
-            made += [padded, values]
-        return made
+            values[count:] = 0
+        return into
 
     def pushed(self, arrays: Sequence[Any], servers: int) -> list[list[tuple[Array, list[Array]]]]:
         """Return the ids and the rows to push to each server, in the order of `ids`.

@@ -1,15 +1,19 @@
 """Rows of variables on servers, packed into flat buffers; traceable."""
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster._arrays import LazyArray
-from muster.ps import ArraySpec, FlatLayout
+from muster._arrays import LazyArray, dtype_named
+from muster.ps import ArraySpec, FlatLayout, allocate
+
+# Arrays of so many bytes are packed: to copy them takes less time than to pass them on their own.
+_SMALL_BYTES = 1 << 16
 
 Buffers = dict[str, Any]
 """Name of a dtype -> the elements of arrays of that dtype, one after the other."""
@@ -114,6 +118,54 @@ class FlatArrays:
     def buffers(self, kind: str) -> list[ArraySpec]:
         """Return the buffers, as functions of the plan name them."""
         return [ArraySpec(f"{kind} {dtype}", (size,), dtype) for dtype, size in self._layout.sizes.items()]
+
+
+class FlatTree:
+    """Packs the small arrays of a nested structure into a flat buffer for each dtype, and takes them apart.
+
+    Each array that a program takes or returns costs some microseconds on the host, as much as its work.
+
+    Args:
+        tree: The arrays, or what has their shapes and dtypes.
+    """
+
+    def __init__(self, tree: Any) -> None:
+        leaves, self._structure = jax.tree.flatten(tree)
+        specs = [ArraySpec(str(i), tuple(leaf.shape), str(leaf.dtype)) for i, leaf in enumerate(leaves)]
+        self._packed = [spec.nbytes <= _SMALL_BYTES for spec in specs]
+        self._large = [spec for spec, packed in zip(specs, self._packed, strict=True) if not packed]
+        self._layout = FlatLayout(itertools.compress(specs, self._packed))
+
+    def pack(self, tree: Any) -> tuple[Buffers, list[jax.Array]]:
+        """Return the buffers, and the large arrays as they are; traceable."""
+        flat: Buffers = {dtype: jnp.zeros(size, dtype) for dtype, size in self._layout.sizes.items()}
+        starts, large = dict.fromkeys(flat, 0), []
+        for leaf, packed in zip(jax.tree.leaves(tree), self._packed, strict=True):
+            if packed:
+                dtype = str(leaf.dtype)
+                flat[dtype] = jax.lax.dynamic_update_slice(flat[dtype], jnp.ravel(leaf), (starts[dtype],))
+                starts[dtype] += leaf.size
+            else:
+                large.append(leaf)
+        return flat, large
+
+    def unpack(self, flat: Mapping[str, Any], large: Sequence[Any]) -> Any:
+        """Return the structure of what `pack` has returned: views of NumPy's buffers; traceable."""
+        small, others = iter(self._layout.unpack(flat).values()), iter(large)
+        return jax.tree.unflatten(
+            self._structure, [next(small if packed else others) for packed in self._packed]
+        )
+
+    def on_host(self, packed: tuple[Buffers, Sequence[jax.Array]]) -> Any:
+        """Return the structure of what a program has returned, in NumPy's arrays."""
+        flat, large = packed
+        buffers = {dtype: np.asarray(buffer) for dtype, buffer in flat.items()}
+        return self.unpack(buffers, [np.asarray(each) for each in large])
+
+    def allocate(self) -> tuple[Buffers, list[Any]]:
+        """Return buffers and large arrays without content, as `pack` does, where XLA reads them in place."""
+        large = [allocate(each.size, dtype_named(each.dtype)).reshape(each.shape) for each in self._large]
+        return self._layout.allocate(), large
 
 
 def in_memory(array: Any) -> Any:

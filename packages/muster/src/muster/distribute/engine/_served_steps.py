@@ -14,7 +14,7 @@ from muster._errors import DatasetError, TraceError
 from muster.checkpoint import Parts
 from muster.distribute.engine._asked_rows import AskedRows
 from muster.distribute.engine._compiled import CompiledStep, compiled
-from muster.distribute.engine._flat_arrays import Buffers, RowRange, in_memory
+from muster.distribute.engine._flat_arrays import Buffers, FlatTree, RowRange, in_memory
 from muster.distribute.engine._hashed_columns import ColumnKind, column_kind, is_hashed
 from muster.distribute.engine._served_parts import SavingServers, ServedParts
 from muster.distribute.engine._shards import Division
@@ -83,12 +83,12 @@ class Ahead(NamedTuple):
     Attributes:
         batch: The batch.
         asked: The rows that it asks for.
-        rows: These rows, as of `AskedRows.taken`.
+        rows: These rows, as of `AskedRows.taken`, packed.
     """
 
     batch: Any
     asked: AskedRows
-    rows: Sequence[Array]
+    rows: Any
 
 
 @dataclass(frozen=True)
@@ -258,15 +258,25 @@ class ServedTraining:
             asks: Finds the rows that these ask for.
         """
         work: Any = None
+        made: Any = None  # what the step pushes, and the ids of the next one, in few arrays
+        given = FlatTree([] if division.tables is None else division.tables.row_shapes)
         servers = self._servers
         donates = (2,) if self._alone else ()
         looks_ahead = division.lookups is not None and servers.fetches_ahead
 
         def compute(
-            pulled: Sequence[Buffers], rows: Sequence[Any], local: Sequence[Any], batch: Any, upcoming: Any
+            pulled: Sequence[Buffers], rows: Any, local: Sequence[Any], batch: Any, upcoming: Any
         ) -> Any:
-            pushed, own, results = division.work(pulled, rows, local, batch)
-            return pushed, own, results, asks.ids(own, upcoming) if looks_ahead else {}
+            nonlocal made
+            pushed, own, results = division.work(pulled, given.unpack(*rows), local, batch)
+            sent = pushed, asks.ids(own, upcoming) if looks_ahead else {}
+            made = FlatTree(sent)
+            return made.pack(sent), own, results
+
+        def taken(asked: AskedRows, answers: Sequence[list[Array]]) -> Any:
+            packed = given.allocate()
+            asked.taken(answers, given.unpack(*packed))
+            return packed
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             nonlocal work
@@ -276,13 +286,14 @@ class ServedTraining:
                 _, asked, rows = before.ahead
             else:
                 asked = asks.of(local, batch)
-                rows = asked.taken(servers.look_up(asked.ids(servers.count)) if division.lookups else [])
+                rows = taken(asked, servers.look_up(asked.ids(servers.count)) if division.lookups else [])
             known = looks_ahead and asks.fit(servers.upcoming)
             upcoming = (servers.upcoming if known else batch) if looks_ahead else ()
             inputs = before.pulled, rows, local, asks.arrays(batch, asked), upcoming
             if work is None:
                 work = compiled(compute, inputs, self._executables, donates=donates)
-            pushed, own, results, ids = work(*inputs)
+            sent, own, results = work(*inputs)
+            pushed, ids = made.on_host(sent)
             following = asks.ahead(ids) if known else None
             loss = self._traced.loss
             if loss is not None:
@@ -293,7 +304,7 @@ class ServedTraining:
                 pulled = [each.pulled for each in answers]
                 rows_of = [[*each.rows] for each in answers]
                 if following is not None and any(rows_of):
-                    ahead = Ahead(servers.upcoming, following, following.taken(rows_of))
+                    ahead = Ahead(servers.upcoming, following, taken(following, rows_of))
             kept = dict(zip(before.local, own, strict=True))
             return dataclasses.replace(before, local=kept, pulled=pulled, ahead=ahead), results
 
