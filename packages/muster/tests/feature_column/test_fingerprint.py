@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muster.feature_column import crossed_column
-from muster.feature_column._fingerprint import fingerprint64, fingerprint_cat64
+from muster.feature_column._fingerprint import fingerprint64, fingerprint64_of_integers, fingerprint_cat64
 
 
 def test_texts_of_all_lengths_among_others_and_alone():
@@ -61,3 +61,19 @@ def test_text_is_taken_as_utf_8():
     assert fingerprint64(texts[1:3]).tolist() == expected[1:3]
     with pytest.raises(ValueError, match="Text or bytes are wanted, got 3"):
         fingerprint64(["a", 3])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "uint64"])
+def test_integers_are_hashed_as_their_decimal_text(dtype):
+    most = np.iinfo(dtype).max
+    tens = [each for ten in range(20) for each in (10**ten - 1, 10**ten, 10**ten + 1) if each <= most]
+    for largest in (0, 7, 9, 9999, 10000, 10**9, 10**17, 10**18, most):
+        numbers = np.array([each for each in (*tens, largest) if each <= min(largest, most)], dtype)
+        expected = fingerprint64([str(int(each)) for each in numbers])
+        np.testing.assert_array_equal(fingerprint64_of_integers(numbers), expected)
+
+
+def test_negative_integers_and_none():
+    expected = fingerprint64(["-12", "3"])
+    np.testing.assert_array_equal(fingerprint64_of_integers(np.array([-12, 3])), expected)
+    assert fingerprint64_of_integers(np.zeros(0, np.int64)).shape == (0,)

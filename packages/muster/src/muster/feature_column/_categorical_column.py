@@ -95,7 +95,7 @@ class CategoricalColumn(FeatureColumn):
         ids, weights = found
         values = ids.plain_values
         if self.hashed_table is not None:
-            arrays = {self.host_key: wide_ids(padded(ids, ids.values, NO_ID, np.int64))}
+            arrays = {self.host_key: wide_ids(padded(ids, values, NO_ID, np.int64))}
         elif len(values) and (values.min() < -1 or values.max() >= self.num_buckets):
             at = int(np.argmax((values < -1) | (values >= self.num_buckets)))
             example = ids.plain_indices[at, 0]
@@ -104,7 +104,7 @@ class CategoricalColumn(FeatureColumn):
                 f"[0, {self.num_buckets}). Give the column a default_value, or more buckets."
             )
         else:
-            arrays = {self.host_key: padded(ids, ids.values, -1, np.int32)}
+            arrays = {self.host_key: padded(ids, values, -1, np.int32)}
         if weights is not None:
             arrays[self.weights_key] = padded(ids, weights, 0, np.float32)
         return arrays

@@ -4,6 +4,7 @@
 buckets agree with those of TensorFlow, also in checkpoints. All arithmetic is modulo 2**64.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,6 +23,8 @@ _K1 = np.uint64(0xB492B66FBE98F273)
 _K2 = np.uint64(0x9AE16A3B2F90404F)
 _CAT = np.uint64(0xC6A4A7935BD1E995)
 _LONGEST_WORD = 8
+# The smallest numbers of two digits, of three, and so on.
+_DIGITS = 10 ** np.arange(1, 19)
 
 
 def fingerprint64(texts: Sequence[str | bytes]) -> Hashes:
@@ -39,10 +42,45 @@ def fingerprint64(texts: Sequence[str | bytes]) -> Hashes:
     Source: ``Fingerprint64`` (tensorflow/core/platform/fingerprint.h).
     """
     joined, lengths = _joined(texts)
-    starts = lengths.cumsum() - lengths + _LONGEST_WORD
+    return _of_texts(joined, lengths.cumsum() - lengths + _LONGEST_WORD, lengths)
+
+
+def fingerprint64_of_integers(numbers: np.ndarray[Any, Any]) -> Hashes:
+    """Return the fingerprints of integers as text, in decimal.
+
+    Args:
+        numbers: Of shape (n,), of any dtype of integers.
+
+    Returns:
+        uint64 of shape (n,).
+    """
+    if not len(numbers) or numbers.min() < 0 or (most := int(numbers.max())) >= _DIGITS[-1]:
+        return fingerprint64(list(map(str, numbers.tolist())))
+    # Each number is as wide as the largest one, in pieces of four digits.
+    pieces = -(-len(str(most)) // 4)
+    digits = np.zeros(len(numbers) * pieces + _LONGEST_WORD // 4, "<u4")
+    of_each, rest = digits[: len(numbers) * pieces].reshape(-1, pieces), numbers.astype(np.int64)
+    lengths = np.searchsorted(_DIGITS, rest, side="right") + 1
+    for piece in reversed(range(pieces)):
+        higher = rest // 10000
+        of_each[:, piece] = _four_digits()[rest - higher * 10000]
+        rest = higher
+    ends = np.arange(1, len(numbers) + 1) * (4 * pieces)
+    return _of_texts(digits, ends - lengths, lengths)
+
+
+@functools.cache
+def _four_digits() -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Return the text of each number of four digits, as a word."""
+    return np.frombuffer("".join(f"{number:04}" for number in range(10000)).encode(), "<u4")
+
+
+def _of_texts(joined: Any, starts: Any, lengths: Any) -> Hashes:
+    """Return the fingerprints of texts in a buffer, which goes on for a word behind the last one."""
+    size = memoryview(joined).nbytes
     # A word starts at every byte.
-    words = np.ndarray(len(joined) - _LONGEST_WORD + 1, "<u8", joined, strides=(1,))
-    hashes = np.full(len(texts), _K2)
+    words = np.ndarray(size - _LONGEST_WORD + 1, "<u8", joined, strides=(1,))
+    hashes = np.full(len(lengths), _K2)
     least, most = lengths.min(initial=0), lengths.max(initial=0)
     for shortest, longest, function in _BY_LENGTH:
         if shortest <= most and least <= longest:

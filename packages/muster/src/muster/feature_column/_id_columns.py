@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from muster.data import SparseTensor, VarLenFeature
 from muster.feature_column._categorical_column import CategoricalColumn, PaddedIds
 from muster.feature_column._feature_column import KeyedColumn, ParseSpec, ValuesByKey
-from muster.feature_column._fingerprint import fingerprint64
+from muster.feature_column._fingerprint import fingerprint64, fingerprint64_of_integers
 from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
@@ -92,8 +92,9 @@ def categorical_column_with_hash_bucket(
 
 def buckets(values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
     """Return the buckets, int64, of text or integers by their fingerprints."""
-    texts = values.tolist() if is_text(values.dtype) else list(map(str, values.tolist()))
-    ids: np.ndarray[Any, Any] = (fingerprint64(texts) % np.uint64(count)).astype(np.int64)
+    of_text = is_text(values.dtype)
+    hashes = fingerprint64(values.tolist()) if of_text else fingerprint64_of_integers(values)
+    ids: np.ndarray[Any, Any] = (hashes % np.uint64(count)).astype(np.int64)
     return ids
 
 
@@ -125,11 +126,12 @@ def string_or_integer(values: SparseTensor, key: str, dtype: np.dtype[Any]) -> S
     Raises:
         ValueError: They are of another kind.
     """
-    checked_dtype(values.dtype, f"column_name: {key}")
-    if is_integer(values.dtype) != is_integer(dtype):
+    given = values.plain_values.dtype
+    checked_dtype(given, f"column_name: {key}")
+    if is_integer(given) != is_integer(dtype):
         raise ValueError(
             f"Column dtype and SparseTensors dtype must be compatible. key: {key}, column dtype: "
-            f"{dtype_name(dtype)}, tensor dtype: {dtype_name(values.dtype)}"
+            f"{dtype_name(dtype)}, tensor dtype: {dtype_name(given)}"
         )
     return values
 
@@ -167,7 +169,7 @@ class IdentityCategoricalColumn(KeyedColumn, CategoricalColumn):
             ValueError: The feature is absent, or holds no integers.
         """
         given = sparse_feature(features, self.key)
-        self._require_integers(given.dtype)
+        self._require_integers(given.plain_values.dtype)
         ids = given.plain_values.astype(np.int64)
         if self.default_value is not None:
             ids = np.where((ids < 0) | (ids >= self.number_buckets), self.default_value, ids)

@@ -17,6 +17,7 @@ from muster.ps._replies import RefusedError
 _T = TypeVar("_T")
 
 _IDS = "ids"
+_SMALL_BYTES = 1 << 16
 
 
 class BundleError(ValueError):
@@ -126,4 +127,9 @@ def new_places(sizes: Sequence[tuple[str, int]]) -> Sequence[Array]:
     """Return new memory for buffers of some sizes; raises ProtocolError if these are none."""
     if any(size < 0 or not is_of_numbers(name) for name, size in sizes):
         raise ProtocolError("its arrays are of no numbers")
-    return [allocate(size, dtype_named(name)) for name, size in sizes]
+    return [_room(size, dtype_named(name)) for name, size in sizes]
+
+
+def _room(size: int, dtype: np.dtype[Any]) -> Array:
+    # Small arrays are copied all the same.
+    return np.empty(size, dtype) if size * dtype.itemsize < _SMALL_BYTES else allocate(size, dtype)
