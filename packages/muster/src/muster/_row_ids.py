@@ -33,8 +33,10 @@ def unique_ids(
     Raises:
         DatasetError: The table has no such row.
     """
-    ordered: np.ndarray[Any, np.dtype[np.int32]] = np.sort(np.asarray(ids, np.int32))
-    first = np.ones(len(ordered), bool)
+    ordered: np.ndarray[Any, np.dtype[np.int32]] = np.array(ids, np.int32)
+    ordered.sort()
+    first = np.empty(len(ordered), bool)
+    first[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     unique = ordered[first]  # as np.unique does, in a third of the time for the few ids of a batch
     if unique.size and unique[-1] == NO_ROW:

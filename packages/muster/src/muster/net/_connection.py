@@ -192,10 +192,11 @@ def _without_tls(exc: ssl.SSLError) -> OSError:
 
 def drop_first(buffers: list[memoryview], count: int) -> None:
     """Drop the first ``count`` bytes of a list of buffers."""
-    done = 0
-    while done < len(buffers) and count >= len(buffers[done]):
-        count -= len(buffers[done])
-        done += 1
-    del buffers[:done]
-    if count:
-        buffers[0] = buffers[0][count:]
+    for done, buffer in enumerate(buffers):
+        if count < (size := len(buffer)):
+            if count:
+                buffers[done] = buffer[count:]
+            del buffers[:done]
+            return
+        count -= size
+    buffers.clear()

@@ -33,12 +33,14 @@ class FlatLayout:
     def __init__(self, specs: Iterable[ArraySpec]) -> None:
         sizes: dict[str, int] = {}
         self._places: list[tuple[ArraySpec, int]] = []
+        self._parts: list[tuple[str, str, slice, tuple[int, ...]]] = []
         self._dtypes: list[np.dtype[Any]] = []
         for spec in specs:
             start = sizes.get(spec.dtype, 0)
+            sizes[spec.dtype] = stop = start + spec.size
             self._places.append((spec, start))
+            self._parts.append((spec.name, spec.dtype, slice(start, stop), spec.shape))
             self._dtypes.append(dtype_named(spec.dtype))
-            sizes[spec.dtype] = start + spec.size
         self.sizes = dict(sorted(sizes.items()))
         self.nbytes = sum(spec.nbytes for spec, _ in self._places)
 
@@ -69,10 +71,7 @@ class FlatLayout:
 
     def unpack(self, flat: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arrays by name: views of NumPy's buffers; of JAX's, traceable, slices."""
-        return {
-            spec.name: flat[spec.dtype][start : start + spec.size].reshape(spec.shape)
-            for spec, start in self._places
-        }
+        return {name: flat[dtype][part].reshape(shape) for name, dtype, part, shape in self._parts}
 
 
 def sizes_of(arrays: Iterable[Array]) -> tuple[tuple[str, int], ...]:

@@ -117,11 +117,18 @@ class Incoming:
         header = self._decoded(bytes(piece[_LENGTH.size : start]))
         self._arrays = self._place(header.message, header.buffers)
         left = self._left = [memory(array) for array in self._arrays if array.size]
-        while left and start < filled:
-            count = min(len(left[0]), filled - start)
-            left[0][:count] = piece[start : start + count]
-            drop_first(left, count)
-            start += count
+        for done, place in enumerate(left):
+            if (stop := start + len(place)) > filled:
+                here = filled - start
+                place[:here] = piece[start:filled]
+                left[done] = place[here:]
+                del left[:done]
+                start = filled
+                break
+            place[:] = piece[start:stop]
+            start = stop
+        else:
+            left.clear()
         if start < filled:  # of the next message
             piece[: filled - start] = bytes(piece[start:filled])
         self._filled = filled - start

@@ -52,6 +52,9 @@ class FunctionLayout:
             ([*layout.sizes.items()], [(each.dtype, each.size) for each in table.row_pushes])
             for layout, table in zip(self._of_tables, signature.tables, strict=True)
         ]
+        self._row_kinds = [
+            [(dtype_named(each.dtype), each.shape) for each in table.row_pushes] for table in signature.tables
+        ]
         self._into: Flat = {}
 
     def asked_sizes(self, counts: Sequence[int]) -> list[tuple[str, int]]:
@@ -102,9 +105,11 @@ class FunctionLayout:
     def pack_rows(self, whole: Sequence[Any], rows: Sequence[tuple[Any, Sequence[Any]]]) -> list[Array]:
         """Return what is pushed for tables alone; arguments and errors are those of `pack_pushed`."""
         buffers, left = self.pack_ids([ids for ids, _ in rows]), iter(whole)
-        for layout, table, (ids, arrays) in zip(self._of_tables, self._signature.tables, rows, strict=True):
-            given = {spec.name: next(left) for spec in table.pushed}
-            buffers += [*layout.pack(given).values(), *_flat_rows(table, len(ids), arrays)]
+        tables = zip(self._of_tables, self._signature.tables, self._row_kinds, rows, strict=True)
+        for layout, table, kinds, (ids, arrays) in tables:
+            if table.pushed:
+                buffers += layout.pack({spec.name: next(left) for spec in table.pushed}).values()
+            buffers += _flat_rows(table, kinds, len(ids), arrays)
         return buffers
 
     def unpack_ids(self, buffers: Sequence[Array], counts: Sequence[int]) -> list[Array]:
@@ -162,9 +167,11 @@ def _next_flat(layout: FlatLayout, buffers: Iterator[Array]) -> Flat:
     return {dtype: next(buffers) for dtype in layout.sizes}
 
 
-def _flat_rows(table: TableSignature, count: int, arrays: Sequence[Any]) -> list[Array]:
+def _flat_rows(
+    table: TableSignature, kinds: Sequence[tuple[Any, tuple[int, ...]]], count: int, arrays: Sequence[Any]
+) -> list[Array]:
     given = [np.ascontiguousarray(array) for array in arrays]
-    wanted = [(dtype_named(each.dtype), (count, *each.shape)) for each in table.row_pushes]
+    wanted = [(dtype, (count, *shape)) for dtype, shape in kinds]
     if [(array.dtype, array.shape) for array in given] != wanted:
         theirs = ", ".join(f"{array.dtype}{list(array.shape)}" for array in given) or "none"
         ours = ", ".join(f"{dtype}{list(shape)}" for dtype, shape in wanted) or "none"
