@@ -1,7 +1,8 @@
 """Profile muster's training step: milliseconds of each XLA operation.
 
 Usage: ``python -m bench.profile lstm``. Times do not add up to the step: a loop includes its operations, and
-operations that run at the same time are each counted in full.
+operations that run at the same time are each counted in full. Of what kernels hand to other threads only the
+first thread's part is counted.
 """
 
 import argparse
@@ -9,6 +10,7 @@ import collections
 import gzip
 import importlib
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -70,14 +72,27 @@ def operations(name):
     return {name: (sum(each) / 1e3 / STEPS, len(each) / STEPS) for name, each in found.items()}
 
 
+def joined(operations):
+    """Add up the operations whose names differ by a number alone."""
+    found = collections.defaultdict(lambda: (0, 0))
+    for name, each in operations.items():
+        kind = re.sub(r"(\.\d+)+$", "", name)
+        found[kind] = tuple(map(sum, zip(found[kind], each, strict=True)))
+    return found
+
+
 def main():
     """Print the operations that take longest."""
     parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--shown", type=int, default=25, help="how many (default: %(default)s)")
+    parser.add_argument(
+        "--joined", action="store_true", help="add up operations of one kind, such as all products"
+    )
     args = parser.parse_args()
     print("| operation | ms a step | calls |\n|---|---|---|")
-    ranked = sorted(operations(args.case).items(), key=lambda item: -item[1][0])
+    found = operations(args.case)
+    ranked = sorted((joined(found) if args.joined else found).items(), key=lambda item: -item[1][0])
     for name, (spent, calls) in ranked[: args.shown]:
         print(f"| `{name}` | {spent:.2f} | {calls:.0f} |")
 

@@ -17,6 +17,7 @@ from test_convolution import convolutions, with_gradients
 from muster import cpu
 from muster.config import use_cpu_lowerings
 from muster.cpu import _kernel_convolution, _kernels, prepare
+from muster.cpu._dot import BY_ROWS
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
@@ -24,6 +25,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 NHWC = ("NHWC", "HWIO", "NHWC")
+
+
+@pytest.fixture(autouse=True)
+def few_threads(monkeypatch):
+    """So that the images here are enough for all."""
+    monkeypatch.setattr(_kernel_convolution, "_threads", lambda: 2)
 
 
 def numbers(*shape, seed=0):
@@ -90,6 +97,54 @@ def test_products_that_sum_over_many_rows(left, right, summed, called):
     ours, theirs = lowered_both_ways(lambda x, y: lax.dot_general(x, y, ((dims, dims), ((), ()))), x, y)
     assert (calls(ours, "product"), calls(theirs, "product")) == (called, 0)
     np.testing.assert_array_equal(ours.compile()(x, y), theirs.compile()(x, y))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "dims", "called"),
+    [
+        ((2048, 96), (96, 128), ((1,), (0,)), 1),
+        ((2048, 96), (128, 96), ((1,), (1,)), 1),
+        ((16, 257, 64), (64, 4, 32), ((2,), (0,)), 1),
+        ((16, 257, 4, 32), (64, 4, 32), ((2, 3), (1, 2)), 1),
+        ((16, 257, 4, 32), (4, 32, 64), ((2, 3), (0, 1)), 1),
+        ((64, 16, 257), (128, 64), ((0,), (1,)), 0),
+        ((4096, 128), (128, 8), ((1,), (0,)), 0),
+        ((512, 256), (256, 256), ((1,), (0,)), 0),
+    ],
+)
+def test_products_of_many_rows(left, right, dims, called):
+    x, y = numbers(*left), numbers(*right, seed=1)
+    ours, theirs = lowered_both_ways(lambda x, y: lax.dot_general(x, y, (dims, ((), ()))), x, y)
+    assert (calls(ours, "product"), calls(theirs, "product")) == (called, 0)
+    np.testing.assert_array_equal(ours.compile()(x, y), theirs.compile()(x, y))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 63, 1000, 4099])
+@pytest.mark.parametrize("features", [1, 8, 48, 130])
+def test_sums_over_rows(rows, features):
+    """Of whole numbers, which are exact, but for the distances from a value near the mean."""
+    x, y, mean = numbers(rows, features) + 1000, numbers(rows, features, seed=1), numbers(features, seed=2)
+    found, variance = jax.jit(cpu.moments)(x)
+    np.testing.assert_allclose(found, np.mean(np.asarray(x), 0, np.float64), rtol=1e-6)
+    np.testing.assert_allclose(variance, np.var(np.asarray(x), 0, np.float64), rtol=1e-5, atol=1e-5)
+
+    def normalized(x, mean, offset):
+        return cpu.batch_norm(0.0, x, mean, jnp.ones(features), offset, jnp.ones(features))
+
+    _, pull_back = jax.vjp(normalized, x, mean, mean)
+    of_x, of_mean, of_offset = jax.jit(pull_back)(y)
+    np.testing.assert_array_equal(of_x, y)
+    np.testing.assert_array_equal(of_offset, np.sum(np.asarray(y), 0))
+    np.testing.assert_array_equal(of_mean, -np.sum(np.asarray(y), 0))
+
+
+def test_an_error_of_a_part_is_one_of_the_step():
+    """Which other threads than the one that XLA called may find."""
+    prepare()
+    result = [jax.ShapeDtypeStruct((2048, 32), jnp.float32)]
+    wrong = jax.jit(lambda x, y: _kernels.call("product", (BY_ROWS, 2048, -1, 32), result, x, y))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="oneDNN could not compute a product: status 2"):
+        jax.block_until_ready(wrong(numbers(2048, 32), numbers(32, 32)))
 
 
 def test_replicas_side_by_side_compute_at_the_same_time(monkeypatch):

@@ -14,5 +14,9 @@ from muster.cpu._lowerings import replaces_loops as replaces_loops
 from muster.cpu._lowerings import use_cpu_lowerings as use_cpu_lowerings
 from muster.cpu._memory import compute_at_once as compute_at_once
 from muster.cpu._memory import keep_memory as keep_memory
+from muster.cpu._normalization import LEAST_NORMALIZED as LEAST_NORMALIZED
+from muster.cpu._normalization import batch_norm as batch_norm
+from muster.cpu._normalization import layer_norm as layer_norm
+from muster.cpu._normalization import moments as moments
 from muster.cpu._recurrent import gru as gru
 from muster.cpu._recurrent import lstm as lstm

@@ -89,7 +89,12 @@ def convolution(
         precision=precision,
     )  # fmt: skip
     if feature_group_count != 1 or batch_group_count != 1:
-        return depthwise(conv, tuple(lhs_dilation), lhs, rhs, feature_group_count, batch_group_count)
+        operands = conv, tuple(lhs_dilation), lhs, rhs
+        groups = {feature_group_count: lhs.shape[lhs_spec[1]], batch_group_count: lhs.shape[lhs_spec[0]]}
+        if groups.get(rhs.shape[rhs_spec[0]]) == rhs.shape[rhs_spec[0]]:
+            if (found := by_onednn(*operands, depthwise=True)) is not None:
+                return found
+        return depthwise(*operands, feature_group_count, batch_group_count)
     if (found := by_onednn(conv, tuple(lhs_dilation), lhs, rhs)) is not None:
         return found
     if any(d > 1 for d in lhs_dilation):

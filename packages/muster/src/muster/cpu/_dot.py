@@ -17,7 +17,8 @@ from muster.cpu._kernels import call, computes
 
 Sizes = tuple[int, ...]
 MANY_ROWS, SEVERAL_COLUMNS, LEAST_PRODUCTS = 1024, 32, 2**24
-"""oneDNN computes products over so many rows, of so many columns each, with so many multiplications."""
+"""oneDNN computes products of so many rows, of so many columns each, with so many multiplications."""
+OVER_ROWS, BY_ROWS, BY_ROWS_TRANSPOSED = range(3)
 _ALGORITHMS = frozenset(
     getattr(lax.DotAlgorithmPreset, name)
     for name in (
@@ -72,7 +73,7 @@ def dot(
     ):
         return None
     if (spec := _of_rows(lhs, rhs, contracted)) is not None:
-        return partial(_by_onednn, spec=spec, summed=len(contracted[0]))
+        return partial(_by_onednn, spec=spec, shape=_result_shape(lhs, rhs, contracted))
     return partial(_joined, dimensions=contracted, precision=precision) if len(contracted[0]) > 1 else None
 
 
@@ -83,26 +84,34 @@ def _follow_each_other(dimensions: Sequence[int]) -> bool:
 def _of_rows(
     lhs: jax.core.ShapedArray, rhs: jax.core.ShapedArray, contracted: tuple[Sizes, Sizes]
 ) -> Sizes | None:
-    """Return the rows and columns of a product for oneDNN: one that sums over many rows of both operands."""
+    """Return what oneDNN computes, if ``lhs`` has many rows: of all its columns, or a sum over the rows."""
     summed = len(contracted[0])
-    rows, left, right = (
-        math.prod(sizes) for sizes in (lhs.shape[:summed], lhs.shape[summed:], rhs.shape[summed:])
-    )
-    spec = rows, left, right
-    wanted = (
-        contracted[0][0] == contracted[1][0] == 0
-        and rows >= MANY_ROWS
-        and min(left, right) >= SEVERAL_COLUMNS
-        and math.prod(spec) >= LEAST_PRODUCTS
-    )
-    return spec if wanted and computes("product", spec) else None
+    first, second = contracted[0][0], contracted[1][0]
+    sizes = math.prod(lhs.shape[:summed]), math.prod(lhs.shape[summed:]), math.prod(rhs.shape[summed:])
+    kind = OVER_ROWS
+    if first or second:
+        if first + summed != lhs.ndim or second not in (0, rhs.ndim - summed):
+            return None
+        kind = BY_ROWS_TRANSPOSED if second else BY_ROWS
+        inner = math.prod(lhs.shape[first:])
+        sizes = math.prod(lhs.shape[:first]), inner, math.prod(rhs.shape) // inner
+    if sizes[0] < MANY_ROWS or min(sizes[1:]) < SEVERAL_COLUMNS or math.prod(sizes) < LEAST_PRODUCTS:
+        return None
+    spec = kind, *sizes
+    return spec if computes("product", spec) else None
 
 
-def _by_onednn(lhs: jax.Array, rhs: jax.Array, *, spec: Sizes, summed: int) -> jax.Array:
-    rows, left, right = spec
-    result = jax.ShapeDtypeStruct((left, right), jnp.float32)
-    (found,) = call("product", spec, [result], lhs.reshape(rows, left), rhs.reshape(rows, right))
-    return found.reshape(*lhs.shape[summed:], *rhs.shape[summed:])
+def _result_shape(
+    lhs: jax.core.ShapedArray, rhs: jax.core.ShapedArray, contracted: tuple[Sizes, Sizes]
+) -> Sizes:
+    free = ([size for dim, size in enumerate(aval.shape) if dim not in dims]
+            for aval, dims in zip((lhs, rhs), contracted, strict=True))  # fmt: skip
+    return tuple(size for sizes in free for size in sizes)
+
+
+def _by_onednn(lhs: jax.Array, rhs: jax.Array, *, spec: Sizes, shape: Sizes) -> jax.Array:
+    (found,) = call("product", spec, [jax.ShapeDtypeStruct(shape, jnp.float32)], lhs, rhs)
+    return found
 
 
 def _joined(

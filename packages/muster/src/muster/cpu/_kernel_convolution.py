@@ -1,6 +1,7 @@
 """Convolutions by oneDNN, features last, of one or two spatial dimensions, and their gradients."""
 
 import math
+import os
 from collections.abc import Callable
 from functools import partial
 
@@ -14,22 +15,27 @@ from muster.cpu._kernels import call, computes
 Computation = Callable[[jax.Array, jax.Array], jax.Array]
 
 LEAST_PRODUCTS = 2**22
-"""Convolutions with fewer multiplications stay with XLA: to wake the kernel's thread takes longer."""
+"""Convolutions with fewer multiplications stay with XLA."""
 LEAST_FEATURES = 3
 """With fewer input features XLA computes a convolution in one loop with what follows it, which is faster."""
 _FORWARD, _INPUT_GRADIENT, _KERNEL_GRADIENT = range(3)
 
 
 def by_onednn(
-    conv: Convolution, dilation: Sizes, lhs: jax.core.ShapedArray, rhs: jax.core.ShapedArray
+    conv: Convolution,
+    dilation: Sizes,
+    lhs: jax.core.ShapedArray,
+    rhs: jax.core.ShapedArray,
+    depthwise: bool = False,
 ) -> Computation | None:
-    """Return how oneDNN computes a convolution of float32 without groups, or None if it does not.
+    """Return how oneDNN computes a convolution of float32, or None if it does not.
 
     Args:
         conv: The convolution; it is a gradient if the operands' dimensions or the dilation say so.
         dilation: Of ``lhs``, one entry for each spatial dimension.
         lhs: The aval of the images, or of the gradient of the result.
         rhs: The aval of the kernel, or of the gradient of the result.
+        depthwise: Whether each feature is a group, else all are one.
     """
     last = lhs.ndim - 1
     plain = (0, last, *range(1, last))
@@ -38,15 +44,18 @@ def by_onednn(
     batch, features = (lhs.shape[dim] for dim in conv.lhs_spec[:2])
     outputs, _ = (rhs.shape[dim] for dim in conv.rhs_spec[:2])
     products = math.prod(rhs.shape) * batch * math.prod(images if max(dilation) > 1 else conv.positions)
+    if depthwise and conv.lhs_spec == exchanged:
+        products //= batch
     of_one = math.prod(conv.window) == 1 or math.prod(conv.positions) == 1  # products of matrices
     inputs = batch if conv.lhs_spec == exchanged else min(features, outputs)
     if len(images) > 2 or of_one or inputs < LEAST_FEATURES or products < LEAST_PRODUCTS:
         return None
     low = tuple(sides[0] for sides in conv.padding)
     shape = (batch, *conv.positions, outputs)
+    spec_of = partial(_spec, depthwise)
     if conv.lhs_spec == conv.out_spec == plain:
         if max(dilation) == 1:
-            spec = _spec(_FORWARD, batch, images, features, conv.positions, outputs,
+            spec = spec_of(_FORWARD, batch, images, features, conv.positions, outputs,
                          conv.window, conv.strides, conv.dilation, low)  # fmt: skip
             return partial(_forward, conv, spec, shape) if spec else None
         if max(conv.strides) == 1:
@@ -54,22 +63,29 @@ def by_onednn(
                 (size - 1) * by - sides
                 for size, by, sides in zip(conv.window, conv.dilation, low, strict=True)
             )
-            spec = _spec(_INPUT_GRADIENT, batch, conv.positions, outputs, images, features,
+            spec = spec_of(_INPUT_GRADIENT, batch, conv.positions, outputs, images, features,
                          conv.window, dilation, conv.dilation, before)  # fmt: skip
             return partial(_input_gradient, conv, spec, shape) if spec else None
     if conv.lhs_spec == conv.rhs_spec == exchanged and max(dilation) == 1:
         # Batch and features of both have changed places, and so have window and positions.
-        spec = _spec(_KERNEL_GRADIENT, features, images, batch, conv.window, outputs,
+        spec = spec_of(_KERNEL_GRADIENT, features, images, batch, conv.window, outputs,
                      conv.positions, conv.dilation, conv.strides, low)  # fmt: skip
-        return partial(_kernel_gradient, conv, spec, (*conv.positions, batch, outputs)) if spec else None
+        return (
+            partial(_kernel_gradient, conv, spec, (*conv.positions, 1 if depthwise else batch, outputs))
+            if spec
+            else None
+        )
     return None
 
 
 def _spec(
-    kind: int, batch: int, images: Sizes, features: int, results: Sizes, outputs: int,
+    depthwise: bool, kind: int, batch: int, images: Sizes, features: int, results: Sizes, outputs: int,
     window: Sizes, strides: Sizes, dilation: Sizes, before: Sizes,
 ) -> tuple[int, ...] | None:  # fmt: skip
-    """Return the sizes of a convolution, or of that whose gradient is meant, if oneDNN computes it."""
+    """Return the sizes of a convolution, or of that whose gradient is meant, if oneDNN computes it.
+
+    It divides the images among the threads, so each is to have one.
+    """
     after = tuple(
         (count - 1) * stride + (size - 1) * by + 1 - image - low
         for count, stride, size, by, image, low in zip(
@@ -82,8 +98,14 @@ def _spec(
         (images, 1), (results, 1), (window, 1), (strides, 1), (dilation, 1), (before, 0), (after, 0)
     )]  # fmt: skip
     image, result, kernel, *others = sizes
-    spec = (kind, batch, *image, features, *result, outputs, *kernel, *(n for each in others for n in each))
-    return spec if computes("convolution", spec) else None
+    further = *(n for each in others for n in each), int(depthwise)
+    spec = kind, batch, *image, features, *result, outputs, *kernel, *further
+    return spec if computes("convolution", spec) and batch >= _threads() else None
+
+
+def _threads() -> int:
+    """Return how many threads XLA has."""
+    return len(os.sched_getaffinity(0))
 
 
 def _two(sizes: Sizes, missing: int) -> Sizes:

@@ -1,8 +1,8 @@
 """oneDNN, for operations that XLA's CPU programs hand to it.
 
-The package ``onednn-cpu-gomp`` (extra ``onednn``) has the library, and ``_kernels.c`` the functions by which
-XLA calls it: the machine's C compiler compiles them when they are first wanted, in half a second, for this
-processor and for good.
+The package ``onednn-cpu-gomp`` (extra ``onednn``) has the library, and the folder ``kernels`` the functions
+by which XLA calls it: the machine's C compiler compiles them when they are first wanted, in two seconds, for
+this processor and for good.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from muster._paths import require_trusted, user_cache
 
 _log = logging.getLogger(__name__)
 
-_SOURCE = Path(__file__).with_name("_kernels.c")
+_SOURCES = Path(__file__).with_name("kernels")
 _LIBRARY, _HEADERS = "onednn-cpu-gomp", "onednn-devel-cpu-gomp"
 _OPTIONS = (
     "-std=gnu11",
@@ -47,11 +47,10 @@ _OPTIONS = (
 )
 _TARGETS = (
     "muster_convolution", "muster_product", "muster_lstm_forward", "muster_lstm_backward",
-    "muster_attention_forward", "muster_attention_backward",
+    "muster_attention_forward", "muster_attention_backward", "muster_layer_norm_forward",
+    "muster_layer_norm_backward", "muster_moments", "muster_weighted_sums",
 )  # fmt: skip
 _COMPILER_SECS = 60
-# What OpenMP's threads do between two operations: sleep almost at once, since XLA's threads need the cores.
-_SETTINGS = {"GOMP_SPINCOUNT": "10000"}
 
 
 class _Here(threading.local):
@@ -106,13 +105,14 @@ def computes(kind: str, spec: Sequence[int]) -> bool:
 
     Args:
         kind: The kernel, such as ``"convolution"``.
-        spec: What it is to compute, and the sizes, as ``_kernels.c`` lists them.
+        spec: What it is to compute, and the sizes, as its file in ``kernels`` lists them.
     """
     library = kernels()
     if library is None or not _here.allowed:
         return False
     prepare = getattr(library, f"muster_prepare_{kind}", None)
-    status = prepare(np.asarray(spec, np.int64).ctypes) if prepare else 0
+    sizes = np.asarray(spec, np.int64)
+    status = prepare(sizes.ctypes, ctypes.c_int64(sizes.size)) if prepare else 0
     if status:
         _log.debug("oneDNN does not compute the %s %s: status %d.", kind, spec, status)
     return not status
@@ -141,7 +141,7 @@ def with_kernel(
     kind: str,
     plan: Plan,
     plain: Callable[..., Sequence[jax.Array]],
-    batch_axes: tuple[Sequence[int | None], Sequence[int]],
+    batch_axes: tuple[Sequence[int | None], Sequence[int | None]] | None,
     *operands: jax.Array,
 ) -> list[jax.Array]:
     """Compute by a kernel in steps on CPUs that this process compiles, and elsewhere as JAX does.
@@ -151,10 +151,11 @@ def with_kernel(
         plan: What tells it the sizes.
         plain: What computes the same in JAX, for exported programs, derivatives and other platforms.
         batch_axes: The axis of each operand, then of each result, that has the examples, for workers which
-            have some of them each; None for an operand that is the same for all examples.
+            have some of them each; None for an operand that is the same for all examples, and for a result
+            that is a sum over them. None in place of all if such workers cannot use the kernel.
         operands: Arrays of float32.
     """
-    axes = tuple(batch_axes[0]), tuple(batch_axes[1])
+    axes = batch_axes and (tuple(batch_axes[0]), tuple(batch_axes[1]))
     found: list[jax.Array] = kernel_p.bind(*operands, kind=kind, plan=plan, plain=plain, batch_axes=axes)
     return found
 
@@ -231,23 +232,17 @@ def _load() -> ctypes.CDLL:
         raise _MissingError(f"the packages {_LIBRARY} and {_HEADERS} are not installed (extra onednn).")
     library, header = _file(_LIBRARY, "libdnnl.so.3"), _file(_HEADERS, "oneapi/dnnl/dnnl.h")
     includes = [f"-I{header.parents[2]}", f"-I{jax.ffi.include_dir()}"]
-    made_of = repr((_SOURCE.read_bytes(), _OPTIONS, jax.__version__, str(library), processor()))
+    sources = sorted(_SOURCES.iterdir())
+    texts = [each.read_bytes() for each in sources]
+    made_of = repr((texts, _OPTIONS, jax.__version__, str(library), processor()))
     folder = user_cache() / "kernels"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     require_trusted(folder)
     built = folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:20]}.so"
     if not built.exists():
-        _compile(
-            [*_OPTIONS, *includes, str(_SOURCE), str(library), f"-Wl,-rpath,{library.parent}", "-lm"], built
-        )
-    before = {name: os.environ.get(name) for name in _SETTINGS}
-    os.environ.update({name: value for name, value in _SETTINGS.items() if before[name] is None})
-    try:  # OpenMP reads the environment when it is loaded
-        return ctypes.CDLL(str(built))
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
+        code = [str(each) for each in sources if each.suffix == ".c"]
+        _compile([*_OPTIONS, *includes, *code, str(library), f"-Wl,-rpath,{library.parent}", "-lm"], built)
+    return ctypes.CDLL(str(built))
 
 
 def _file(package: str, name: str) -> Path:
@@ -274,6 +269,6 @@ def _compile(arguments: Sequence[str], built: Path) -> None:
         except subprocess.SubprocessError as exc:
             said = getattr(exc, "stderr", None) or str(exc)
             raise _MissingError(
-                f"{Path(compiler).name} could not compile {_SOURCE}: {said.strip()[-1000:]}"
+                f"{Path(compiler).name} could not compile {_SOURCES}: {said.strip()[-1000:]}"
             ) from exc
         made.replace(built)  # several processes may be at it

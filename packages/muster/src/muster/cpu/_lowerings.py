@@ -14,6 +14,7 @@ from jax.interpreters import mlir
 
 from muster.cpu._convolution import convolution
 from muster.cpu._dot import check_algorithm, dot
+from muster.cpu._erfc import erfc
 from muster.cpu._kernels import kernel_p, kernels_allowed, lower_kernel
 from muster.cpu._max_pooling import max_pooling_gradient
 from muster.cpu._sum_pooling import sum_pooling
@@ -27,6 +28,7 @@ None to leave the operation to JAX."""
 CHOOSERS: Mapping[Primitive, Chooser] = {
     lax.conv_general_dilated_p: convolution,
     lax.dot_general_p: dot,
+    lax.erfc_p: erfc,
     lax.reduce_window_sum_p: sum_pooling,
     lax.select_and_scatter_add_p: max_pooling_gradient,
 }

@@ -1,4 +1,4 @@
-"""Compute Keras' LSTM and GRU layers and attention in steps on CPUs, with backward passes written by hand."""
+"""Compute recurrent layers, attention and normalization of Keras in steps on CPUs, with gradients by hand."""
 
 import functools
 import inspect
@@ -13,7 +13,7 @@ from muster import cpu
 from muster._keras import keras
 from muster.program.gradients._forward import accumulates_here
 from muster.program.variables import wrap_in_scopes
-from muster.program.variables.keras_internals import backend, backend_functions
+from muster.program.variables.keras_internals import backend, backend_functions, functions
 
 Results = tuple[jax.Array, jax.Array, list[jax.Array]]
 """The last output, ``[batch, units]``, the outputs, ``[batch, steps, units]``, and the last states."""
@@ -108,6 +108,54 @@ def _attention(asked: Mapping[str, Any]) -> jax.Array | None:
     return cpu.attention(scale, asked["is_causal"], query, key, value, mask)
 
 
+def _is_normalized(x: Any, axes: Sequence[int]) -> bool:
+    """Return whether kernels are to normalize this along these axes."""
+    if not _in_step(x) or not cpu.has_kernels() or x.ndim < 2:
+        return False
+    if not all(isinstance(size, int) for size in x.shape) or x.size < cpu.LEAST_NORMALIZED:
+        return False
+    return [axis % x.ndim for axis in axes] == [x.ndim - 1]
+
+
+def _or(values: Any, other: float, features: int) -> Any:
+    return jnp.full(features, other, jnp.float32) if values is None else values
+
+
+def _layer_norm(asked: Mapping[str, Any]) -> jax.Array | None:
+    x, axis = asked["x"], asked["axis"]
+    epsilon = keras.config.epsilon() if asked["epsilon"] is None else asked["epsilon"]
+    axes = [axis] if isinstance(axis, int) else axis
+    if asked["rms_scaling"] or not isinstance(epsilon, float) or not _is_normalized(x, axes):
+        return None
+    features = x.shape[-1]
+    arrays = _arrays((x, _or(asked["gamma"], 1, features), _or(asked["beta"], 0, features)))
+    if arrays is None or any(each.shape != (features,) for each in arrays[1:]):
+        return None
+    return cpu.layer_norm(epsilon, *arrays)
+
+
+def _moments(asked: Mapping[str, Any]) -> tuple[jax.Array, jax.Array] | None:
+    x, axes = asked["x"], asked["axes"]
+    if asked["keepdims"] or asked["synchronized"] or isinstance(axes, int) or not _is_normalized(x, [-1]):
+        return None
+    arrays = _arrays((x,))
+    if arrays is None or sorted(axis % x.ndim for axis in axes) != [*range(x.ndim - 1)]:
+        return None
+    return cpu.moments(*arrays)
+
+
+def _batch_norm(asked: Mapping[str, Any]) -> jax.Array | None:
+    x, epsilon = asked["x"], asked["epsilon"]
+    if not isinstance(epsilon, float) or not _is_normalized(x, [asked["axis"]]):
+        return None
+    features = x.shape[-1]
+    others = _or(asked["offset"], 0, features), _or(asked["scale"], 1, features)
+    arrays = _arrays((x, asked["mean"], asked["variance"], *others))
+    if arrays is None or any(each.shape != (features,) for each in arrays[1:]):
+        return None
+    return cpu.batch_norm(epsilon, *arrays)
+
+
 def _replacing(compute: Callable[[Mapping[str, Any]], Any]) -> Callable[[Layer], Layer]:
     """Return a wrapper of Keras' function that computes otherwise where that can be."""
 
@@ -129,3 +177,6 @@ def _replacing(compute: Callable[[Mapping[str, Any]], Any]) -> Callable[[Layer],
 wrap_in_scopes(backend, "lstm", _replacing(_lstm))
 wrap_in_scopes(backend, "gru", _replacing(_gru))
 wrap_in_scopes(backend_functions, "dot_product_attention", _replacing(_attention))
+wrap_in_scopes(backend_functions, "moments", _replacing(_moments))
+wrap_in_scopes(backend_functions, "batch_normalization", _replacing(_batch_norm))
+wrap_in_scopes(functions, "_layer_normalization", _replacing(_layer_norm))

@@ -1,6 +1,8 @@
 """A step on a batch that workers divide computes what it does on one device."""
 
 import functools
+import platform
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ import pytest
 
 from muster import cpu
 from muster._keras import keras
+from muster.keras_hooks import patched_keras
 from muster.program._replicas import Replicas, Shares
 from muster.program.partition import partitioned
 from muster.program.partition._sharding import IndivisibleError
@@ -188,6 +191,21 @@ def test_a_step_of_training_is_that_of_the_whole_batch(name):
     step, state, batch = training(build(), x)
     counts = (3,) if name == "dense" else (2,)
     assert len(check_same(step, state, batch, counts, unequal=name in UNEQUAL)) == count
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64",
+    reason="oneDNN's package is for Linux on x86-64",
+)
+@pytest.mark.parametrize("layer", [layers.LayerNormalization, layers.BatchNormalization])
+def test_normalization_by_kernels(layer, monkeypatch):
+    """Gradients of scale and offset are sums over all workers' rows; so are a batch's mean and variance."""
+    monkeypatch.setattr(cpu, "LEAST_NORMALIZED", 1)
+    model = sequential(layers.Dense(8, use_bias=False), layer(), layers.Flatten())
+    step, state, batch = training(model, STEPS)
+    with patched_keras():
+        assert "muster_kernel" in str(jax.make_jaxpr(step)(state, batch))
+        check_same(step, state, batch, (2,), unequal=True)
 
 
 def test_gradients_of_many_variables_meet_at_once():

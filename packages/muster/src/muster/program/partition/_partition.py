@@ -15,6 +15,7 @@ from jax import lax
 from jax.extend import core as jex
 from jax.extend.core import primitives
 
+from muster import cpu
 from muster.program._replicas import Replicas
 from muster.program.partition._rules import apply_rule
 from muster.program.partition._sharding import (
@@ -135,6 +136,9 @@ def _equation(eqn: Equation, operands: list[Value], workers: WorkerGroup) -> lis
         body = eqn.params[_BODIES[eqn.primitive]]
         closed = body if isinstance(body, jex.ClosedJaxpr) else jex.ClosedJaxpr(body, ())
         return _run(closed.jaxpr, closed.consts, operands, workers)
+    if eqn.primitive is cpu.kernel_p and eqn.params["batch_axes"] is None:
+        plain = jax.make_jaxpr(eqn.params["plain"])(*map(type_of, eqn.invars))
+        return _run(plain.jaxpr, plain.consts, operands, workers)
     if eqn.primitive is lax.scan_p and equation.has_shards:
         return _Scan(equation).results()
     return apply_rule(equation)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -237,7 +238,11 @@ def _kernel(equation: ShardedEquation) -> list[Value]:
     shards = [
         equation.replicated(i) if axis is None else equation.shard(i, axis) for i, axis in enumerate(axes)
     ]
-    return [Sharded(*each) for each in zip(equation.bind(*shards), of_results, strict=True)]
+    found = zip(equation.eqn.outvars, equation.bind(*shards), of_results, strict=True)
+    return [
+        Partial(type_of(v), partial(lambda array: array, array)) if axis is None else Sharded(array, axis)
+        for v, array, axis in found
+    ]
 
 
 _RULES: Mapping[jex.Primitive, Rule] = {

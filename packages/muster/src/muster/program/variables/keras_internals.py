@@ -18,7 +18,8 @@ The loop over the steps of an epoch: Keras begins each step by itself, and offer
 nobody looks at, other than ``steps_per_execution``, which counts them otherwise. And the batches of arrays:
 for each Keras goes through the structure of the data anew, 20 µs.
 
-The backend's functions: losses call them, and Keras ignores labels that are no classes.
+The backend's functions: losses call them, and Keras ignores labels that are no classes. Layers call them, and
+one of ``keras.src.ops.nn``, for recurrent loops, attention and normalization.
 
 Before the first step of a call it builds a model by calling it, and after an epoch it takes the results from
 the metrics: a model with a ``train_step`` of TensorFlow's kind need have no ``call`` and no such metrics, and
@@ -75,6 +76,7 @@ stateless_scope = keras.src.backend.common.stateless_scope
 array_data = keras.src.trainers.data_adapters.array_data_adapter
 backend = keras.src.backend
 backend_functions = backend.nn
+functions = keras.src.ops.nn
 
 _COUNTERS = "object_name_uids"
 _GLOBAL_GENERATOR = "global_seed_generator"
