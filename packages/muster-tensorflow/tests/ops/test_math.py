@@ -31,6 +31,15 @@ def test_text_is_a_type_by_its_name() -> None:
         tf.cast([1], "string")
 
 
+@pytest.mark.parametrize("texts", [np.array([b"0", b"1"]), np.array([b"0", "1"], object), ["0", "1"]])
+def test_text_equals_its_bytes(texts: Any) -> None:
+    assert tf.equal(texts, "0").numpy().tolist() == [True, False]
+    assert tf.not_equal(b"0", texts).numpy().tolist() == [False, True]
+    assert tf.equal(texts, np.array(["0", "1"])).numpy().all()
+    of_lines = tf.data.Dataset.from_tensor_slices(texts).map(lambda text: tf.not_equal(text, "1"))
+    assert [bool(each) for each in of_lines] == [True, False]
+
+
 def test_where_without_values_returns_places_outside_of_steps() -> None:
     np.testing.assert_array_equal(tf.where([[True, False], [False, True]]), [[0, 0], [1, 1]])
     with pytest.raises(ValueError, match="needs x and y"):

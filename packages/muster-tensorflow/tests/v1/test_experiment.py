@@ -73,6 +73,19 @@ def test_test_tries_all_parts_once(config):
     assert exports == [(f"{config.model_dir}/export/notes", 1)]
 
 
+def test_training_and_evaluation_by_turns(config):
+    hook = Steps()
+    by_turns = {"train_steps": 7, "train_steps_per_iteration": 4, "train_monitors": [hook]}
+    metrics, exports = experiment(config, export_strategies=Notes(), **by_turns).continuous_train_and_eval()
+    # As in TensorFlow the last turn is a whole one.
+    assert hook.seen == list(range(1, 9))
+    assert metrics["global_step"] == 8
+    assert exports == [(f"{config.model_dir}/export/notes", 8)]
+    assert evaluated(config, "one_pass") == [4, 8]
+    last = experiment(config, train_steps=50).continuous_train_and_eval(lambda metrics: metrics is None)
+    assert last[0]["global_step"] == 13
+
+
 def test_the_default_schedule_trains_and_evaluates(config):
     metrics, exports = learn_runner.run(experiment, run_config=config)
     assert metrics["global_step"] == 10

@@ -1,5 +1,7 @@
 """``tf.compat.v1.image``: sizes as TensorFlow 1 changed them; the numbers are TensorFlow 2.15's."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -67,3 +69,19 @@ def test_what_it_cannot_is_refused():
         tf.image.resize_images(IMAGES, (8, 8), tf.image.ResizeMethod.BICUBIC)
     with pytest.raises(ValueError, match="align_corners"):
         tf.image.resize_area(IMAGES, (2, 5), align_corners=True)
+
+
+@pytest.mark.parametrize(
+    "resize",
+    [
+        *(lambda x, m=m: tf.image.resize_images(x, (4, 9), m) for m in ("bilinear", "nearest", "area")),
+        *(lambda x, m=m: tf.image.resize_images(x, (4, 9), m, True) for m in ("bilinear", "nearest")),
+        *(lambda x, m=m: tf2.image.resize(x, (4, 9), m) for m in ("bilinear", "nearest", "area")),
+    ],
+)
+def test_images_of_sizes_that_an_export_does_not_know(resize: Any) -> None:
+    sizes = jax.export.symbolic_shape("batch, height, width")
+    shape = jax.ShapeDtypeStruct((*sizes, 3), np.float32)
+    images = np.random.default_rng(1).random((2, 6, 5, 3), np.float32)
+    exported = jax.export.export(jax.jit(resize))(shape)
+    np.testing.assert_allclose(exported.call(images), resize(images), atol=1e-5)

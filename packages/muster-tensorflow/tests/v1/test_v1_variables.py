@@ -181,6 +181,7 @@ def test_an_estimator_trains_variables_of_scopes(tmp_path: Path) -> None:
     [
         (tf.constant_initializer(3), [[3, 3], [3, 3]]),
         (tf.constant_initializer([1, 2, 3, 4]), [[1, 2], [3, 4]]),
+        (tf.constant_initializer((1, 2)), [[1, 2], [2, 2]]),
         (tf.initializers.zeros(dtype=tf.float32), [[0, 0], [0, 0]]),
         (tf.initializers.identity(), [[1, 0], [0, 1]]),
     ],

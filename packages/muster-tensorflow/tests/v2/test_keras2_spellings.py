@@ -309,6 +309,12 @@ def test_metrics_names_are_those_of_what_evaluate_returns(scope):
     assert model.metrics_names[0] == "loss"
 
 
+def test_apply_calls_a_layer():
+    layer = tf.compat.v1.layers.Dense(2, kernel_initializer="ones")
+    assert layer.apply(tf.ones([1, 3])).numpy().tolist() == [[3, 3]]
+    assert tf.keras.layers.Dropout(0.5).apply(tf.ones([4]), training=False).numpy().sum() == 4
+
+
 def test_states_of_a_model_are_reset():
     inner = tf.keras.Sequential(
         [tf.keras.Input((3, 4), batch_size=2), tf.keras.layers.LSTM(3, stateful=True)]

@@ -68,7 +68,7 @@ def test_training_evaluating_and_predicting(tmp_path):
         "sgd/learning_rate",
         "w",
     ]
-    assert est.get_variable_value("w").shape == (2, 1)
+    assert est.get_variable_value("w").shape == est.get_variable_value("w:0").shape == (2, 1)
     assert est.latest_checkpoint() == str(tmp_path / "ckpt-200")
     with pytest.raises(ValueError, match="no variable 'x'. There are: b, "):
         est.get_variable_value("x")

@@ -190,9 +190,13 @@ class Estimator:
     def get_variable_value(self, name: str) -> np.ndarray[Any, Any]:
         """Return the value of a variable in the newest checkpoint, of its global shape.
 
+        Args:
+            name: The variable's name; as in TensorFlow ``:0`` at its end is left out.
+
         Raises:
             ValueError: There is no checkpoint yet, or it has no such variable.
         """
+        name = name.removesuffix(":0")
         checkpoint = read_either(self._trained(), mapped=True)
         try:
             variables = checkpoint.variables

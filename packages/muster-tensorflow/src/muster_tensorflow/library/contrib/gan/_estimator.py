@@ -5,13 +5,16 @@ Source: tensorflow/contrib/gan/python/estimator/python/gan_estimator_impl.py, ``
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys
+from muster_tensorflow.library.contrib.gan._summaries import SummaryType
+from muster_tensorflow.library.contrib.gan._summaries import add_summaries as write_summaries
 from muster_tensorflow.library.contrib.gan._train import (
     GANModel,
-    GANTrainSteps,
+    GANTrainOps,
+    RunTrainOpsHook,
     gan_model,
     get_sequential_train_hooks,
 )
@@ -37,9 +40,10 @@ class GANEstimator(Estimator):
         discriminator_loss_fn: Likewise.
         generator_optimizer: An optimizer of ``tf.train``, or a function that makes it in the model_fn.
         discriminator_optimizer: Likewise.
-        get_hooks_fn: What ``get_sequential_train_hooks`` returns, for several steps of each network.
+        get_hooks_fn: Takes a `GANTrainOps`, and returns hooks: each `RunTrainOpsHook` says which steps are
+            taken next in a training step; others are hooks of the training. None takes one step of each.
         get_eval_metric_ops_fn: Takes the `GANModel`; returns more metrics by name.
-        add_summaries: Only None.
+        add_summaries: What to write of the model, by `SummaryType`; several in a list.
         use_loss_summaries: Whether the losses write summaries.
         config: The `RunConfig`.
         warm_start_from: As of `Estimator`.
@@ -47,7 +51,7 @@ class GANEstimator(Estimator):
 
     Raises:
         ValueError: A loss is no function, or `use_loss_summaries` is neither a bool nor None.
-        TypeError: `get_hooks_fn` or `add_summaries` is anything else.
+        TypeError: `add_summaries` has no `SummaryType`.
     """
 
     def __init__(
@@ -59,9 +63,9 @@ class GANEstimator(Estimator):
         discriminator_loss_fn: _Function | None = None,
         generator_optimizer: Any = None,
         discriminator_optimizer: Any = None,
-        get_hooks_fn: GANTrainSteps | None = None,
+        get_hooks_fn: _Function | None = None,
         get_eval_metric_ops_fn: _Function | None = None,
-        add_summaries: None = None,
+        add_summaries: SummaryType | Sequence[SummaryType] | None = None,
         use_loss_summaries: bool | None = True,
         config: Any = None,
         warm_start_from: Any = None,
@@ -77,18 +81,17 @@ class GANEstimator(Estimator):
                 raise ValueError(f"{name} must be callable.")
         if use_loss_summaries not in (True, False, None):
             raise ValueError("use_loss_summaries must be True, False or None.")
-        steps = get_sequential_train_hooks() if get_hooks_fn is None else get_hooks_fn
-        if not isinstance(steps, GANTrainSteps):
+        kinds = [] if add_summaries is None else add_summaries
+        self._summaries = [kinds] if isinstance(kinds, SummaryType) else list(kinds)
+        if not all(isinstance(kind, SummaryType) for kind in self._summaries):
             raise TypeError(
-                "get_hooks_fn must be what tf.contrib.gan.get_sequential_train_hooks returns: there is no "
-                "session for hooks to run steps in."
+                f"add_summaries must be one of tf.contrib.gan.estimator.SummaryType, or a list of them, "
+                f"received: {add_summaries!r}."
             )
-        if add_summaries is not None:
-            raise TypeError("add_summaries must be None: call tf.summary in generator_fn.")
         self._networks: Any = (generator_fn, discriminator_fn)
         self._losses: Any = (generator_loss_fn, discriminator_loss_fn)
         self._optimizers: Any = (generator_optimizer, discriminator_optimizer)
-        self._steps = steps
+        self._get_hooks: _Function = get_sequential_train_hooks() if get_hooks_fn is None else get_hooks_fn
         self._metrics = get_eval_metric_ops_fn
         self._loss_summaries = use_loss_summaries
         super().__init__(self._spec, model_dir, config, warm_start_from=warm_start_from)
@@ -98,25 +101,42 @@ class GANEstimator(Estimator):
         if mode == ModeKeys.PREDICT:
             with variable_scope("Generator"):
                 return EstimatorSpec(mode, predictions=generator(features))
+        hooks = list(self._get_hooks(GANTrainOps(0, 1, None))) if mode == ModeKeys.TRAIN else []
+        steps = [hook for hook in hooks if isinstance(hook, RunTrainOpsHook)]
+        if mode == ModeKeys.TRAIN and sum(hook.train_steps for hook in steps) < 1:
+            raise ValueError(
+                "get_hooks_fn must return hooks tf.contrib.gan.RunTrainOpsHook that take steps, "
+                f"returned: {hooks}."
+            )
         build = functools.partial(gan_model, generator, discriminator, labels, features, check_shapes=False)
         model = build()
+        for kind in self._summaries:
+            write_summaries(model, kind)
         losses = [each(model, add_summaries=self._loss_summaries) for each in self._losses]
         if mode == ModeKeys.EVAL:
             return self._evaluated(model, losses)
-        self._train(model, losses, functools.partial(build, reuse=True))
+        self._train(model, losses, functools.partial(build, reuse=True), steps)
         get_or_create_global_step().assign_add(1)
-        return EstimatorSpec(mode, loss=losses[0] + losses[1], train_op=losses[0])
+        others = [hook for hook in hooks if hook not in steps]
+        return EstimatorSpec(mode, loss=losses[0] + losses[1], train_op=losses[0], training_hooks=others)
 
-    def _train(self, model: GANModel, losses: list[Any], build: Callable[[], GANModel]) -> None:
+    def _train(
+        self,
+        model: GANModel,
+        losses: list[Any],
+        build: Callable[[], GANModel],
+        steps: list[RunTrainOpsHook],
+    ) -> None:
         """Take all steps; but for the first one, the model is computed with what the last one has changed."""
         again = False
         optimizers = [each() if callable(each) else each for each in self._optimizers]
         variables = (model.generator_variables, model.discriminator_variables)
-        for place, count in enumerate(self._steps):
-            for _ in range(count):
-                loss = self._losses[place](build(), add_summaries=False) if again else losses[place]
+        for places in (hook.train_ops for hook in steps for _ in range(hook.train_steps)):
+            computed = build() if again else None
+            for place in places:
+                loss = self._losses[place](computed, add_summaries=False) if computed else losses[place]
                 create_train_op(loss, optimizers[place], None, variables_to_train=variables[place])
-                again = True
+            again = True
 
     def _evaluated(self, model: GANModel, losses: list[Any]) -> EstimatorSpec:
         names = ("generator_loss", "discriminator_loss")

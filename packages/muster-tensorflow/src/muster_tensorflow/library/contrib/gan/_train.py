@@ -3,9 +3,10 @@
 Source: tensorflow/contrib/gan/python/train.py and namedtuples.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from muster.estimator import SessionRunHook
 from muster_tensorflow.library.contrib.gan import _losses
 from muster_tensorflow.library.contrib.training import create_train_op
 from muster_tensorflow.programs.v1._step import get_or_create_global_step, trainable_variables
@@ -178,6 +179,64 @@ def gan_train_ops(
     return GANTrainOps(steps[0], steps[1], get_or_create_global_step().assign_add(1))
 
 
-def get_sequential_train_hooks(train_steps: GANTrainSteps = GANTrainSteps(1, 1)) -> GANTrainSteps:  # noqa: B008
-    """Return steps for ``GANEstimator(get_hooks_fn=…)``: those of the generator, then the discriminator's."""
-    return train_steps
+class RunTrainOpsHook(SessionRunHook):
+    """Takes steps of train ops some times in each training step: see ``GANEstimator(get_hooks_fn=…)``.
+
+    In the hooks of another Estimator only once: a model_fn takes a step of `gan_train_ops` where it calls it.
+
+    Args:
+        train_ops: A train op of a `GANTrainOps`, or several whose steps are taken from the same values.
+        train_steps: How often.
+    """
+
+    def __init__(self, train_ops: Any, train_steps: int) -> None:
+        self.train_ops = list(train_ops) if isinstance(train_ops, list | tuple) else [train_ops]
+        self.train_steps = train_steps
+
+    def begin(self) -> None:
+        """Refuse what a model_fn has not done.
+
+        Raises:
+            ValueError: There are to be several steps, or none.
+        """
+        if self.train_steps != 1:
+            raise ValueError(
+                f"A model_fn takes one step of gan_train_ops, and hooks cannot run {self.train_steps}: let "
+                "tf.contrib.gan.estimator.GANEstimator take them, by its get_hooks_fn."
+            )
+
+
+def get_sequential_train_hooks(
+    train_steps: GANTrainSteps = GANTrainSteps(1, 1),  # noqa: B008
+) -> Callable[[GANTrainOps], Sequence[RunTrainOpsHook]]:
+    """Return a function of train ops that returns hooks: of the generator, then of the discriminator.
+
+    Args:
+        train_steps: The number of steps of each.
+    """
+
+    def hooks(train_ops: GANTrainOps) -> Sequence[RunTrainOpsHook]:
+        return [
+            RunTrainOpsHook(train_ops.generator_train_op, train_steps.generator_train_steps),
+            RunTrainOpsHook(train_ops.discriminator_train_op, train_steps.discriminator_train_steps),
+        ]
+
+    return hooks
+
+
+def get_joint_train_hooks(
+    train_steps: GANTrainSteps = GANTrainSteps(1, 1),  # noqa: B008
+) -> Callable[[GANTrainOps], Sequence[RunTrainOpsHook]]:
+    """Return a function of train ops that returns hooks: of both at once, then of the one with more steps.
+
+    Args:
+        train_steps: The number of steps of each.
+    """
+    both = min(train_steps)
+
+    def hooks(train_ops: GANTrainOps) -> Sequence[RunTrainOpsHook]:
+        ops = (train_ops.generator_train_op, train_ops.discriminator_train_op)
+        alone = [RunTrainOpsHook(op, count - both) for op, count in zip(ops, train_steps, strict=True)]
+        return [RunTrainOpsHook(ops, both), *alone]
+
+    return hooks

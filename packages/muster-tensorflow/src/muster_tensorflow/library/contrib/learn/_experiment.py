@@ -52,7 +52,10 @@ class Experiment:
         min_eval_frequency: int | None = None,
         delay_workers_by_global_step: bool = False,
         export_strategies: Exporter | Sequence[Exporter] | None = None,
+        train_steps_per_iteration: int | None = None,
+        checkpoint_and_export: bool = False,
         saving_listeners: Iterable[CheckpointSaverListener] | None = None,
+        check_interval_secs: float = 5,
     ) -> None:
         """Describe the experiment.
 
@@ -71,7 +74,11 @@ class Experiment:
                 which come after checkpoints; 0 evaluates after training only. None goes by the time.
             delay_workers_by_global_step: Whether workers beside parameter servers begin one after the other.
             export_strategies: The exporters.
+            train_steps_per_iteration: How many steps `continuous_train_and_eval` takes between two
+                evaluations; None for a tenth of ``train_steps``, or 1000 without a limit.
+            checkpoint_and_export: Unused: exports come after evaluations, as these after checkpoints.
             saving_listeners: Called before and after each checkpoint.
+            check_interval_secs: Unused.
 
         Raises:
             ValueError: ``estimator`` is none, or one of ``tf.estimator`` that is to have ``eval_metrics``.
@@ -97,6 +104,7 @@ class Experiment:
         self._every_steps = min_eval_frequency
         self._delays_workers = delay_workers_by_global_step
         self._exporters = export_strategies
+        self._steps_per_iteration = train_steps_per_iteration
         self._saving_listeners = list(saving_listeners or ())
 
     @property
@@ -194,6 +202,31 @@ class Experiment:
             self._train_input_fn, delay_secs, throttle_delay_secs, continuous_eval_predicate_fn, name
         )
 
+    def continuous_train_and_eval(
+        self, continuous_eval_predicate_fn: Predicate | None = None
+    ) -> tuple[Mapping[str, Any] | None, list[Any]]:
+        """Train some steps, evaluate and export, by turns in one process, until ``train_steps`` are done.
+
+        Args:
+            continuous_eval_predicate_fn: Called with the last metrics, None before there are some; all ends
+                when it returns False.
+
+        Returns:
+            The metrics of the last evaluation by name, None without one, and what the exporters returned.
+        """
+        steps = self._steps_per_iteration or max((self._train_steps or 10_000) // 10, 1)
+        metrics: Mapping[str, Any] | None = None
+        exports: list[Any] = []
+        while continuous_eval_predicate_fn is None or continuous_eval_predicate_fn(metrics):
+            if metrics and self._train_steps and metrics["global_step"] >= self._train_steps:
+                _log.info("All %d steps are done.", self._train_steps)
+                break
+            self._estimator.train(
+                self._train_input_fn, self._train_hooks, steps, saving_listeners=self._saving_listeners
+            )
+            metrics, exports = self._evaluate_and_export(self._eval_steps)
+        return metrics, exports
+
     def train_and_evaluate(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
         """Train and evaluate by turns in one process, or do this task's part: see `train_and_evaluate`."""
         return self._executor().run() or (None, None)
@@ -205,17 +238,22 @@ class Experiment:
             The metrics by name, and what the exporters returned.
         """
         self._estimator.train(self._train_input_fn, self._train_hooks, steps=1)
-        metrics = self._estimator.evaluate(self._eval_input_fn, 1, list(self._eval_hooks), name="one_pass")
+        return self._evaluate_and_export(1)
+
+    def run_std_server(self) -> None:
+        """Serve as a parameter server until the job ends."""
+        self._executor().run_ps()
+
+    def _evaluate_and_export(self, steps: int | None) -> tuple[Mapping[str, Any], list[Any]]:
+        metrics = self._estimator.evaluate(
+            self._eval_input_fn, steps, list(self._eval_hooks), name="one_pass"
+        )
         path = self._estimator.latest_checkpoint() or ""
         folder = Path(self._estimator.model_dir) / "export"
         return metrics, [
             exporter.export(self._estimator, str(folder / exporter.name), path, metrics, True)
             for exporter in self._eval_spec(self._eval_input_fn).exporters
         ]
-
-    def run_std_server(self) -> None:
-        """Serve as a parameter server until the job ends."""
-        self._executor().run_ps()
 
     def _follow(
         self,
@@ -324,6 +362,7 @@ def run_experiment(
 SCHEDULES = (
     "continuous_eval",
     "continuous_eval_on_train_data",
+    "continuous_train_and_eval",
     "evaluate",
     "run_std_server",
     "test",

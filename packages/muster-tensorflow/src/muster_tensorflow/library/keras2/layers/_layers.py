@@ -374,6 +374,11 @@ def _call(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
     return inputs
 
 
+def _apply(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call the layer."""
+    return self(inputs, *args, **kwargs)
+
+
 def patch() -> None:
     """Give Keras' metrics and layers the names."""
     metric, layer = keras.metrics.Metric, keras.layers.Layer
@@ -406,6 +411,7 @@ def patch() -> None:
     change(layer, "name_scope", _name_scope)
     change(layer, "get_losses_for", _losses_for)
     change(layer, "get_updates_for", _no_updates)
+    change(layer, "apply", _apply)
     pooling = keras.layers.MaxPooling1D.__mro__[1]  # what AveragePooling2D and others derive from
     wrap(pooling, "__init__", _in_small_letters)
     change(layer, "add_weight", _named_first(layer.add_weight, _LAYER, *_WITHOUT_MEANING))

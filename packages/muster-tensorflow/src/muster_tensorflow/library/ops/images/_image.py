@@ -7,7 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster_tensorflow.library.ops._arrays import Array, ArrayLike, apply, array_module, as_array, as_shape
+from muster_tensorflow.library.ops._arrays import (
+    Array,
+    ArrayLike,
+    apply,
+    array_module,
+    as_array,
+    as_shape,
+    is_size,
+)
 from muster_tensorflow.library.ops._operation import operation
 
 _METHODS = {
@@ -75,9 +83,15 @@ def resize(
     return jax.image.resize(values.astype(jnp.float32), shape, _METHODS[method], antialias=antialias)  # type: ignore[no-any-return]
 
 
-def _nearest(new: int, own: int) -> np.ndarray[Any, Any]:
-    places = np.floor((np.arange(new) + 0.5) * (own / new)).astype(np.int32)
-    return np.minimum(places, own - 1)  # type: ignore[no-any-return]
+def _nearest(new: int, own: Any) -> Any:
+    size, module = _known_or_traced(own)
+    places = module.floor((np.arange(new) + 0.5) * (size / new)).astype(np.int32)
+    return module.minimum(places, size - 1).astype(np.int32)
+
+
+def _known_or_traced(own: Any) -> tuple[Any, Any]:
+    """Return a size to compute with, and NumPy or JAX for it: JAX if it is unknown, as in exported models."""
+    return (jnp.asarray(own, np.float32), jnp) if is_size(own) else (own, np)
 
 
 def _means(values: jax.Array, shape: tuple[int, ...]) -> jax.Array:
@@ -85,12 +99,13 @@ def _means(values: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return jnp.einsum("...hwc,ih,jw->...ijc", values.astype(jnp.float32), rows, columns, precision="highest")
 
 
-def _shares(new: int, own: int) -> np.ndarray[Any, Any]:
+def _shares(new: int, own: Any) -> Any:
     """Return what each place of an axis has of each new one, which are (new, own) shares."""
-    ends = np.arange(new + 1) * (own / new)
-    places = np.arange(own)
-    overlaps = np.minimum(ends[1:, None], places + 1) - np.maximum(ends[:-1, None], places)
-    return (np.maximum(overlaps, 0) * (new / own)).astype(np.float32)  # type: ignore[no-any-return]
+    size, module = _known_or_traced(own)
+    ends = np.arange(new + 1) * (size / new)
+    places = module.arange(own)
+    overlaps = module.minimum(ends[1:, None], places + 1) - module.maximum(ends[:-1, None], places)
+    return (module.maximum(overlaps, 0) * (new / size)).astype(np.float32)
 
 
 @operation

@@ -68,6 +68,24 @@ def _binary(function: str, of_sizes: Callable[[Any, Any], Any] | None = None) ->
     return _named(operation, function)
 
 
+def _comparison(function: str) -> Callable[..., Array]:
+    def operation(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
+        return apply(function, *_alike(*as_arrays(x, y)))
+
+    return _named(operation, function)
+
+
+def _alike(*sides: Any) -> tuple[Any, ...]:
+    """Return both operands; where one has text as bytes, the other's is bytes, too, as in TensorFlow."""
+    if array_module(*sides) is not np or not {np.asarray(side).dtype.kind for side in sides} & set("SO"):
+        return sides
+    return tuple(np.frompyfunc(_as_bytes, 1, 1)(np.asarray(side, object)) for side in sides)
+
+
+def _as_bytes(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
 def _reduction(function: str, keep_dtype: bool = False) -> Callable[..., Array]:
     def operation(
         input_tensor: ArrayLike, axis: Axis = None, keepdims: bool | None = False, name: str | None = None
@@ -165,7 +183,7 @@ tanh = _unary("tanh")
 
 add = _binary("add")
 divide = _binary("true_divide")
-equal = _binary("equal")
+equal = _comparison("equal")
 floordiv = _binary("floor_divide")
 floormod = _binary("mod")
 greater = _binary("greater")
@@ -178,7 +196,7 @@ logical_xor = _binary("logical_xor")
 maximum = _binary("maximum", jax.core.max_dim)
 minimum = _binary("minimum", jax.core.min_dim)
 multiply = _binary("multiply")
-not_equal = _binary("not_equal")
+not_equal = _comparison("not_equal")
 pow = _binary("power")
 subtract = _binary("subtract")
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from muster_tensorflow.library.ops._arrays import Array, ArrayLike, as_array, as_shape
+from muster_tensorflow.library.ops._arrays import Array, ArrayLike, array_module, as_array, as_shape, is_size
 from muster_tensorflow.library.ops._operation import operation
 from muster_tensorflow.library.ops.images import _image
 
@@ -44,9 +44,9 @@ def resize_bilinear(
         return _image.resize(images, size)
     values = jnp.asarray(as_array(images)).astype(jnp.float32)
     for axis, new in zip((-3, -2), as_shape(size), strict=True):
-        places = _places(new, values.shape[axis], align_corners)
-        before = np.floor(places).astype(np.int32)
-        after = np.minimum(before + 1, values.shape[axis] - 1)
+        places, last = _places(new, values.shape[axis], align_corners)
+        before = places.astype(np.int32)
+        after = array_module(places).minimum(before + 1, last)
         share = (places - before).reshape((-1,) + (1,) * (-axis - 1)).astype(np.float32)
         values = jnp.take(values, before, axis) * (1 - share) + jnp.take(values, after, axis) * share
     return values
@@ -73,9 +73,8 @@ def resize_nearest_neighbor(
         return _image.resize(images, size, "nearest")
     values = jnp.asarray(as_array(images))
     for axis, new in zip((-3, -2), as_shape(size), strict=True):
-        places = _places(new, values.shape[axis], align_corners)
-        places = np.floor(places + 0.5) if align_corners else np.floor(places)
-        values = jnp.take(values, places.astype(np.int32), axis)
+        places, _ = _places(new, values.shape[axis], align_corners)
+        values = jnp.take(values, (places + 0.5 * align_corners).astype(np.int32), axis)
     return values
 
 
@@ -139,11 +138,17 @@ def resize_images(
     )
 
 
-def _places(new: int, own: int, align_corners: bool) -> np.ndarray[Any, Any]:
-    """Return the place of each new pixel among an axis' own."""
+def _places(new: int, own: Any, align_corners: bool) -> tuple[Array, Any]:
+    """Return the place of each new pixel among an axis' own, and the last of these.
+
+    Of an axis whose size is not known, as that of images which an exported model gets, both are traced.
+    """
+    if is_size(own):
+        size: Any = jnp.asarray(own, np.int32)
+        scale = (size - 1) / (new - 1) if align_corners and new > 1 else size / new
+        return jnp.minimum(jnp.arange(new, dtype=np.float32) * scale, size - 1), size - 1
     scale = np.float32((own - 1) / (new - 1) if align_corners and new > 1 else own / new)
-    places: np.ndarray[Any, Any] = np.minimum(np.arange(new, dtype=np.float32) * scale, own - 1)
-    return places
+    return np.minimum(np.arange(new, dtype=np.float32) * scale, own - 1), own - 1
 
 
 @operation

@@ -29,7 +29,10 @@ class ones_initializer(_initializers.Ones):  # type: ignore[misc]
 
 
 class constant_initializer(_initializers.Constant):  # type: ignore[misc]
-    """A number, or as many numbers as the variable has, in the order of its values."""
+    """A number, or numbers in the order of the variable's values, where the last one fills what is left.
+
+    Source: tensorflow/python/framework/constant_op.py, ``constant_v1``, which ``verify_shape`` is passed to.
+    """
 
     def __init__(
         self,
@@ -40,12 +43,24 @@ class constant_initializer(_initializers.Constant):  # type: ignore[misc]
         support_partition: bool = False,
     ) -> None:
         super().__init__(value)
+        self._verify_shape = verify_shape
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike = None) -> Any:
-        """Return the value in a shape."""
-        if np.ndim(self.value) and np.size(self.value) == np.prod(shape):
-            return keras.ops.cast(np.reshape(self.value, shape), dtype or "float32")
-        return super().__call__(shape, dtype)
+        """Return the value in a shape.
+
+        Raises:
+            TypeError: ``verify_shape`` is True, and the value has another shape.
+            ValueError: There are more numbers than the shape has, or none.
+        """
+        if not np.ndim(self.value):
+            return super().__call__(shape, dtype)
+        values, count = np.ravel(self.value), int(np.prod(shape))
+        if self._verify_shape and np.shape(self.value) != tuple(shape):
+            raise TypeError(f"Expected a value of the shape {tuple(shape)}, got: {np.shape(self.value)}.")
+        if not 0 < len(values) <= count:
+            raise ValueError(f"A variable of the shape {tuple(shape)} cannot have {len(values)} values.")
+        filled = np.concatenate([values, np.broadcast_to(values[-1], count - len(values))])
+        return keras.ops.cast(filled.reshape(shape), dtype or "float32")
 
 
 class random_normal_initializer(_initializers.RandomNormal):  # type: ignore[misc]
