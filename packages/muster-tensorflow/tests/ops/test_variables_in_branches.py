@@ -150,3 +150,51 @@ def test_each_value_of_a_vectorized_map_has_its_own_random_numbers():
     for function in (called, tf.function(called)):
         for found in function(tf.zeros(6)):
             assert len(set(np.asarray(found).tolist())) > 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_optimizer_of_a_model_fn_takes_its_steps_on_one_way_only(tmp_path, workers):
+    def model_fn(features, labels, mode):
+        step = tf.compat.v1.train.get_or_create_global_step()
+        loss = tf.reduce_mean(tf.square(tf.compat.v1.layers.dense(features, 1, name="dense") - labels))
+        variables = tf.compat.v1.trainable_variables()
+        sums = [
+            tf.compat.v1.get_variable(
+                f"sum_{i}", each.shape, initializer=tf.zeros_initializer(), trainable=False
+            )
+            for i, each in enumerate(variables)
+        ]
+        adam = tf.compat.v1.train.AdamOptimizer(0.1)
+        gradients = tf.gradients(loss, variables)
+
+        def apply():
+            made = adam.apply_gradients(zip([s / 4 for s in sums], variables, strict=True))
+            with tf.control_dependencies([made]):
+                return tf.group([each.assign(g) for each, g in zip(sums, gradients, strict=True)])
+
+        def add():
+            return tf.group([each.assign_add(g) for each, g in zip(sums, gradients, strict=True)])
+
+        train_op = tf.cond(tf.equal((step + 1) % 4, 0), apply, add)
+        train_op = tf.group(train_op, tf.compat.v1.assign_add(step, 1))
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def input_fn():
+        x = np.arange(16, dtype=np.float32).reshape(8, 2) / 16
+        return tf.data.Dataset.from_tensors((x, x.sum(1, keepdims=True))).repeat()
+
+    strategy = tf.distribute.MirroredStrategy([f"cpu:{i}" for i in range(workers)]) if workers > 1 else None
+    config = tf.estimator.RunConfig(tf_random_seed=1, train_distribute=strategy)
+    estimator = tf.estimator.Estimator(model_fn, tmp_path, config)
+    values = []
+    for steps in (3, 4, 8, 40):
+        estimator.train(input_fn, max_steps=steps)
+        values.append([estimator.get_variable_value(f"dense/{name}") for name in ("kernel", "bias")])
+    names = estimator.get_variable_names()
+    assert {"sum_0", "sum_1"} <= set(names)
+    assert any("Adam" in each and "kernel" in each for each in names)
+    first, second, third, last = (np.concatenate([kernel.ravel(), bias]) for kernel, bias in values)
+    np.testing.assert_allclose(np.abs(second - first), 0.1, rtol=1e-3)  # the first step of Adam
+    assert np.all(np.abs(third - second) < 0.2)
+    assert np.any(third != second)
+    assert np.all(last != third)

@@ -25,6 +25,8 @@ from muster.data import (
 )
 from muster.estimator import (
     DNNLinearCombinedRegressor,
+    Estimator,
+    EstimatorSpec,
     ModeKeys,
     MultiClassHead,
     MultiHead,
@@ -239,3 +241,41 @@ def test_a_model_of_sequences_is_exported_to_train(models, tmp_path):
     got = muster.saved_model.load(path).signatures["train"](**chosen(keys, ARRAYS), label=LABELS)
     want = estimator.evaluate(lambda: Dataset.from_tensors((chosen(keys), LABELS)))
     np.testing.assert_allclose(got["loss"], want["loss"], 1e-5)
+
+
+@pytest.mark.parametrize("rows", [3, 1])
+def test_columns_take_what_a_request_parses_though_training_had_numbers(rows, tmp_path):
+    days, towns = (fc.categorical_column_with_identity(key, 7) for key in ("day", "town"))
+    first, second = [fc.embedding_column(days, 2), AGE], [fc.embedding_column(towns, 3)]
+
+    def model_fn(features, labels, mode):
+        age = features["age"] * 0.01
+        x = keras.ops.concatenate([fc.input_layer(features, first), fc.input_layer(features, second), age], 1)
+        logits = keras.layers.Dense(1)(x)
+        if mode == ModeKeys.PREDICT:
+            return EstimatorSpec(mode, predictions={"logits": logits})
+        loss = keras.ops.mean(keras.ops.square(logits[:, 0] - labels))
+        step = muster.get_or_create_global_step()
+        train_op = muster.minimize(keras.optimizers.SGD(0.01), loss, global_step=step)
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    features = {"day": np.array([3, 0, 6]), "town": np.array([1, 2, 5]), "age": np.float32(AGES)}
+    estimator = Estimator(model_fn, tmp_path / "model")
+    estimator.train(lambda: Dataset.from_tensors((features, np.float32(LABELS))), steps=2)
+    spec = fc.make_parse_example_spec([*first, *second])
+    receiver_fn = build_parsing_serving_input_receiver_fn(spec)
+    serve = loaded(estimator, tmp_path, receiver_fn)["serving_default"]
+    examples = [
+        Example(
+            features=Features(
+                feature={
+                    "day": Feature(int64_list=Int64List([int(features["day"][row])])),
+                    "town": Feature(int64_list=Int64List([int(features["town"][row])])),
+                    "age": Feature(float_list=FloatList(AGES[row])),
+                }
+            )
+        ).SerializeToString()
+        for row in range(rows)
+    ]
+    same(serve(examples=examples), {k: v[:rows] for k, v in predicted(estimator, features).items()})
+    estimator.train(lambda: Dataset.from_tensors((features, np.float32(LABELS))), steps=1)

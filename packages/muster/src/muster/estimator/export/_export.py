@@ -15,7 +15,7 @@ from muster.distribute.input import Position, StepInput
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput, ModeKeys
 from muster.estimator._model_fn import call_model_fn
 from muster.estimator._words import Words
-from muster.estimator.export._model_inputs import ModelInputs, model_inputs
+from muster.estimator.export._model_inputs import ModelInputs, model_inputs, with_columns
 from muster.estimator.export._own_code import PassedOn, with_own_code
 from muster.estimator.export._receivers import ServingInputReceiver, TensorServingInputReceiver
 from muster.estimator.export._signatures import plan_signatures, values_of
@@ -137,6 +137,12 @@ def _signatures(
         weights: The weights of other modes, to which those of this one are added.
     """
     receiver = _called(receiver_fn, mode)
+
+    def look(of: EstimatorSetup, batch: StepBatch) -> None:
+        with any_number_of_rows():
+            of.trace(mode, _Shapes(batch), checkpoint)
+
+    setup = with_columns(setup, receiver, mode, look)
     inputs = model_inputs(setup, receiver, mode)
     try:
         if inputs.has_text:

@@ -1,5 +1,6 @@
 """Find the arguments of an exported model: features, labels, and arrays that the host computes of them."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -14,9 +15,13 @@ from muster.estimator.export._supervised_receivers import AnyReceiver, Supervise
 from muster.estimator.loop._batch import StepBatch
 from muster.estimator.loop._host_part import HostPart, OnHost, given_key
 from muster.estimator.loop._setup import EstimatorSetup
-from muster.feature_column import ColumnPlaceholder, FeatureColumn, host_columns, leaf_keys
+from muster.feature_column import ColumnPlaceholder, FeatureColumn, HostNeeded, host_columns, leaf_keys
 from muster.saved_model import Feature, symbolic_arguments
 
+_log = logging.getLogger(__name__)
+
+# How often a model_fn is traced until all of its columns are known.
+_TRACES = 10
 _LABELS = "labels"
 _SOURCES = "receiver"
 
@@ -84,8 +89,49 @@ def model_inputs(setup: EstimatorSetup, receiver: AnyReceiver, mode: ModeKeys) -
     Raises:
         ValueError: A feature is missing, or of a kind that the model cannot take; or a label is.
     """
+    _check_features(receiver.named_features, setup.columns_read)
+    return _inputs(setup, receiver, mode)
+
+
+def with_columns(
+    setup: EstimatorSetup,
+    receiver: AnyReceiver,
+    mode: ModeKeys,
+    look: Callable[[EstimatorSetup, StepBatch], object],
+) -> EstimatorSetup:
+    """Return a model that knows the columns of its model_fn, if the receiver has what only columns take.
+
+    It does not know them where it was trained on numbers, which columns take in a step.
+
+    Args:
+        setup: The model.
+        receiver: What it is to take.
+        mode: The mode.
+        look: Traces a model on a batch.
+    """
+    features = receiver.named_features.values()
+    if setup.columns_read is not None or all(_is_for_steps(each) or _is_text(each) for each in features):
+        return setup
+    host = HostPart()
+    learning = replace(setup, host=host)
+    for _ in range(_TRACES):
+        inputs = _inputs(learning, receiver, mode)
+        batch = inputs.batch(inputs.arguments)
+        known = {key: each for key, each in batch.features.items() if not isinstance(each, OnHost)}
+        try:
+            with host.asking():
+                look(learning, batch._replace(features=known))
+        except HostNeeded as needed:
+            if host.add(needed.columns):
+                continue
+        except Exception as exc:
+            _log.debug("Columns of the model_fn cannot be told: %s", exc)
+        break
+    return learning if host.columns else setup
+
+
+def _inputs(setup: EstimatorSetup, receiver: AnyReceiver, mode: ModeKeys) -> ModelInputs:
     features = receiver.named_features
-    _check_features(features, setup.columns_read)
     labels = setup.numeric_labels(receiver.labels) if isinstance(receiver, SupervisedInputReceiver) else None
     named = _named_labels(labels)
     _check_labels(named, features)

@@ -150,6 +150,7 @@ class ProgramScope(VariableScope):
         self._known = known or {}
         self._known_local = known_local
         self._seed = seed
+        self._created: dict[int, Any] = {}
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         # Without a seed, keras.utils.set_random_seed determines initial values; a given state needs none.
@@ -162,12 +163,17 @@ class ProgramScope(VariableScope):
         spec = self.bindings.table.add(variable, kind_of_new())
         if self._state is None:
             initial = self._initial_value(spec, initializer)
+            if isinstance(initial, LazyArray) and self.assignments.taken is not None:
+                initial = donatable_copy(initial, spec.dtype)  # what stands for it is known on that way only
             self.initial.append(initial)
             value = value_to_come(initial) if isinstance(initial, LazyArray) else initial
         else:
             value = self._value_in(self._state, spec)
-        self.bindings.values[id(variable)] = value
+        self.bindings.values[id(variable)] = self._created[id(variable)] = value
         self.assignments.fold_replica_into_seed(variable, self.get_current_value)
+
+    def values_of_new(self) -> dict[int, jax.Array]:
+        return self._created
 
     def start_from(self, variable: Any, read: Callable[[], np.ndarray[Any, Any]]) -> None:
         spec = self.bindings.table.spec(variable)
