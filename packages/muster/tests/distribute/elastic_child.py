@@ -1,7 +1,8 @@
 """A worker of an elastic job, or a process with all of its replicas. Run by test_elastic_multiprocess.py.
 
 Arguments: the model directory, a folder for reports, the last step, the seconds that a step takes at
-least, and what else: "deterministic", "uneven", "accumulating", "noticing", "impatient", "pairs", "late".
+least, and what else: "deterministic", "uneven", "accumulating", "noticing", "impatient", "pairs", "late"; or
+"guest": it takes part in a block of ``embedded``, and the process goes on.
 Steps take no longer once there is a file "go" in the folder for reports. Without a cluster one process has
 all replicas. The model has dropout, batch normalization and Adam's state, and the input is shuffled anew in
 each epoch, by the seed of the job. A line of a report is "<step> <loss in hexadecimal> <the examples of this
@@ -19,7 +20,7 @@ import numpy as np
 import muster
 from muster._keras import keras
 from muster.data import Dataset
-from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
+from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy, embedded
 from muster.distribute.workers import _group_agreement
 from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunArgs, SessionRunHook
 
@@ -98,5 +99,14 @@ def main(model_dir, reports, max_steps, secs, *options):
     Estimator(model_fn, model_dir + UNITS, config).train(input_fn, hooks=[report], max_steps=int(max_steps))
 
 
+def be_guest(*arguments):
+    try:
+        with embedded():
+            main(*arguments)
+    except muster.PeerLostError as exc:
+        print(f"raised PeerLostError {exc}")
+    print("the process goes on", flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    (be_guest if "guest" in sys.argv else main)(*sys.argv[1:])

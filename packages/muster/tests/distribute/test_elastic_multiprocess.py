@@ -246,13 +246,17 @@ def test_another_program_cannot_join(variable, value, what, tmp_path):
 
 
 @pytest.mark.slow
-def test_too_few_for_long_save_what_they_have_and_end(tmp_path, capsys):
-    with job_of(tmp_path / "job", ["deterministic", "pairs", "impatient"], 3, steps=10_000) as job:
+@pytest.mark.parametrize("who", ["process", "guest"])
+def test_too_few_for_long_save_what_they_have_and_end(who, tmp_path, capsys):
+    with job_of(tmp_path / "job", ["deterministic", "pairs", "impatient", who], 3, steps=10_000) as job:
         first, second, third = (job.start("worker", index) for index in range(3))
         wait_for(job, 2, 25)
         kill(first)
         kill(second)
-        assert third.code() == EXIT_PEER_LOST, third.log[-3000:]
+        assert third.code() == (0 if who == "guest" else EXIT_PEER_LOST), third.log[-3000:]
+        if who == "guest":
+            assert "raised PeerLostError worker 2 cannot go on: It has waited 3 s" in third.log
+            assert third.log.endswith("the process goes on\n")
         steps = len(lines_of(job.folder / "worker-2"))
         assert latest_checkpoint(job.folder / "model64").endswith(f"-{steps}"), third.log[-3000:]
     assert main(["replay", str(job.folder / "2-worker-2.membership.events")]) == 0
