@@ -24,7 +24,9 @@ _log = logging.getLogger(__name__)
 
 # Errors of a program, rather than of its data.
 _MISTAKES = (AttributeError, ImportError, NameError, TypeError)
-_BLOCK_BATCHES = 8
+# How many batches are loaded at a time, at most: of rows that are gathered alone; and where a function of the
+# user computes them, so that the first one waits for less.
+_BLOCK_BATCHES, _COMPUTED_BATCHES = 32, 8
 _BLOCK_BYTES = 2 * 2**20
 
 
@@ -220,7 +222,8 @@ class Batch(Node):
         if self._padding is not None or not source.uniform:
             return 1
         rows = [math.prod(spec.shape) * spec.dtype.itemsize for spec in flatten(source.element_spec)]
-        return max(1, min(_BLOCK_BATCHES, _BLOCK_BYTES // max(1, self._batch_size * int(sum(rows)))))
+        most = _COMPUTED_BATCHES if source.computes else _BLOCK_BATCHES
+        return max(1, min(most, _BLOCK_BYTES // max(1, self._batch_size * int(sum(rows)))))
 
     @property
     def element_spec(self) -> Any:
