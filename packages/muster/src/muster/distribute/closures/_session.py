@@ -261,7 +261,7 @@ class ClosureSession:
         """Compute the results, and push; None if the closure was stopped before that."""
         given = [*(self._own[name] for name in program.own), self._worker, *inputs]
         rows: AskedRows | None = None
-        of_tables: list[Array] = []
+        of_tables: Sequence[Array] = ()
         if program.tables:
             ids = self._compiled(asked.program, "ids", program.ids, given)(*given)
             rows = AskedRows(program.tables, ids)
