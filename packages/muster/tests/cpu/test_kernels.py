@@ -68,6 +68,27 @@ def test_convolutions_and_their_gradients(monkeypatch, shape, window, outputs, o
     np.testing.assert_array_equal(ours.compile()(x, k), theirs.compile()(x, k))
 
 
+@pytest.mark.parametrize(
+    ("shape", "window", "options"),
+    [
+        ((4, 17, 16, 24), (3, 3), {"padding": "SAME"}),
+        ((5, 16, 16, 8), (3, 5), {"padding": "SAME", "window_strides": (2, 2)}),
+        ((4, 17, 16, 40), (3, 3), {"padding": "VALID", "window_strides": (2, 1)}),
+        ((8, 60, 16), (5,), {"padding": "SAME", "window_strides": (2,)}),
+    ],
+    ids=str,
+)
+def test_depthwise_convolutions_and_their_gradients(monkeypatch, shape, window, options):
+    monkeypatch.setattr(_kernel_convolution, "LEAST_PRODUCTS", 1)
+    layout = NHWC if len(window) == 2 else ("NWC", "WIO", "NWC")
+    options = {"window_strides": (1,) * len(window), **options, "dimension_numbers": layout}
+    options["feature_group_count"] = shape[-1]
+    x, k = numbers(*shape), numbers(*window, 1, shape[-1], seed=1)
+    ours, theirs = lowered_both_ways(with_gradients(options), x, k)
+    assert (calls(ours, "convolution"), calls(theirs, "convolution")) == (3, 0)
+    np.testing.assert_array_equal(ours.compile()(x, k), theirs.compile()(x, k))
+
+
 @pytest.mark.slow
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(convolutions())

@@ -1,4 +1,4 @@
-"""Normalization gives in steps what Keras gives elsewhere, by muster's kernels where those apply."""
+"""Normalization and GELU give in steps what Keras gives elsewhere, by muster's kernels where those apply."""
 
 import platform
 import sys
@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 
 import muster
 from muster import cpu
 from muster._keras import keras
 
-NAMES = ("layer_norm", "moments", "batch_norm")
+NAMES = ("layer_norm", "moments", "batch_norm", "gelu")
 SHAPE = 3, 5, 7, 24
 has_package = sys.platform == "linux" and platform.machine() == "x86_64"
 
@@ -25,7 +26,7 @@ def replaced(monkeypatch):
         original = getattr(cpu, name)
         noting = lambda *args, name=name, original=original: seen.add(name) or original(*args)  # noqa: E731
         monkeypatch.setattr(cpu, name, noting)
-    monkeypatch.setattr(cpu, "LEAST_NORMALIZED", 1)
+    monkeypatch.setattr(cpu, "LEAST_NUMBERS", 1)
     return seen
 
 
@@ -38,6 +39,8 @@ def of(name, shape=SHAPE):
         return lambda x, *each: keras.ops.layer_normalization(x, *each, epsilon=1e-3), (x, gamma, beta)
     if name == "layer without a scale":
         return keras.ops.layer_normalization, (x,)
+    if name == "gelu":
+        return lambda x: keras.activations.gelu(x - 3), (x,)
     if name == "moments":
         return lambda x: keras.ops.moments(x, [*range(len(shape) - 1)]), (x,)
 
@@ -52,6 +55,7 @@ KINDS = {
     "layer without a scale": {"layer_norm"},
     "moments": {"moments"},
     "batch": {"moments", "batch_norm"},
+    "gelu": {"gelu"},
 }
 
 
@@ -127,6 +131,7 @@ def test_what_is_left_to_jax(replaced):
     axes = {"axis": [1, 2, 3]}
     wide = np.ones(SHAPE[1:], np.float32)
     assert_equal(lambda x: keras.ops.layer_normalization(x, gamma=wide, **axes), x)
+    assert_equal(lambda x: keras.activations.gelu(x, approximate=True), x)
     assert_equal(lambda x: keras.ops.moments(x, [1, 2]), x)
     assert_equal(lambda x: keras.ops.moments(x, [0, 1, 2], keepdims=True), x)
     jax.block_until_ready(
@@ -136,7 +141,17 @@ def test_what_is_left_to_jax(replaced):
 
 
 def test_small_arrays_are_left_to_jax(replaced, monkeypatch):
-    monkeypatch.setattr(cpu, "LEAST_NORMALIZED", np.prod(SHAPE) + 1)
+    monkeypatch.setattr(cpu, "LEAST_NUMBERS", np.prod(SHAPE) + 1)
     function, operands = of("layer")
     assert_equal(function, *operands)
     assert not replaced
+
+
+def test_gelu_of_large_and_small_numbers():
+    x = np.concatenate([np.linspace(-14, 14, 20001), [0, -0.0, np.inf, 1e30, np.nan]]).astype(np.float32)
+    exact = 0.5 * x.astype(np.float64) * scipy.special.erfc(-x.astype(np.float64) * 0.5**0.5)
+    cpu.prepare()
+    found = jax.jit(cpu.gelu)(x)
+    np.testing.assert_allclose(found, exact, rtol=2e-5, atol=1e-36)
+    (slope,) = jax.jit(lambda x: jax.vjp(cpu.gelu, x)[1](jnp.ones_like(x)))(x[:20001])
+    np.testing.assert_allclose(slope, np.gradient(exact[:20001], x[:20001].astype(np.float64)), atol=1e-4)

@@ -6,6 +6,8 @@ options are for the programs that muster compiles.
 
 from muster.cpu._attention import attention as attention
 from muster.cpu._compiler_options import compiler_options as compiler_options
+from muster.cpu._gelu import gelu as gelu
+from muster.cpu._kernels import LEAST_NUMBERS as LEAST_NUMBERS
 from muster.cpu._kernels import has_kernels as has_kernels
 from muster.cpu._kernels import kernel_p as kernel_p
 from muster.cpu._lowerings import exported_for_this_job as exported_for_this_job
@@ -14,7 +16,6 @@ from muster.cpu._lowerings import replaces_loops as replaces_loops
 from muster.cpu._lowerings import use_cpu_lowerings as use_cpu_lowerings
 from muster.cpu._memory import compute_at_once as compute_at_once
 from muster.cpu._memory import keep_memory as keep_memory
-from muster.cpu._normalization import LEAST_NORMALIZED as LEAST_NORMALIZED
 from muster.cpu._normalization import batch_norm as batch_norm
 from muster.cpu._normalization import layer_norm as layer_norm
 from muster.cpu._normalization import moments as moments

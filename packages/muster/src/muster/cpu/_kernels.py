@@ -48,9 +48,12 @@ _OPTIONS = (
 _TARGETS = (
     "muster_convolution", "muster_product", "muster_lstm_forward", "muster_lstm_backward",
     "muster_attention_forward", "muster_attention_backward", "muster_layer_norm_forward",
-    "muster_layer_norm_backward", "muster_moments", "muster_weighted_sums",
+    "muster_layer_norm_backward", "muster_moments", "muster_weighted_sums", "muster_gelu_forward",
+    "muster_gelu_backward",
 )  # fmt: skip
 _COMPILER_SECS = 60
+LEAST_NUMBERS = 2**15
+"""Normalization and activations of fewer numbers stay with XLA."""
 
 
 class _Here(threading.local):

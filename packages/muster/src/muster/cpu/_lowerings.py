@@ -14,8 +14,8 @@ from jax.interpreters import mlir
 
 from muster.cpu._convolution import convolution
 from muster.cpu._dot import check_algorithm, dot
-from muster.cpu._erfc import erfc
 from muster.cpu._kernels import kernel_p, kernels_allowed, lower_kernel
+from muster.cpu._malloc import set_malloc
 from muster.cpu._max_pooling import max_pooling_gradient
 from muster.cpu._sum_pooling import sum_pooling
 
@@ -28,7 +28,6 @@ None to leave the operation to JAX."""
 CHOOSERS: Mapping[Primitive, Chooser] = {
     lax.conv_general_dilated_p: convolution,
     lax.dot_general_p: dot,
-    lax.erfc_p: erfc,
     lax.reduce_window_sum_p: sum_pooling,
     lax.select_and_scatter_add_p: max_pooling_gradient,
 }
@@ -38,6 +37,8 @@ CHOOSERS: Mapping[Primitive, Chooser] = {
 _lock = threading.Lock()
 _registered = False
 _wanted = True
+# M_ARENA_MAX in glibc's malloc.h. Other heaps have 64 MiB at most, and return larger blocks to the system.
+_ONE_HEAP = {-8: 1}
 
 
 class _Exports(threading.local):
@@ -50,8 +51,13 @@ _exports = _Exports()
 
 
 def prepare() -> None:
-    """Register the lowerings, unless ``use_cpu_lowerings(False)`` was called."""
+    """Register the lowerings, unless ``use_cpu_lowerings(False)`` was called.
+
+    If this starts JAX, its threads share the main thread's heap: see `keep_memory`.
+    """
     with _lock:
+        if _wanted and not _registered:
+            set_malloc(_ONE_HEAP)
         if _wanted and not _registered and jax.default_backend() == "cpu":
             _register()
 

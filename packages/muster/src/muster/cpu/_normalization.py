@@ -12,9 +12,6 @@ from jax import lax
 
 from muster.cpu._kernels import with_kernel
 
-LEAST_NORMALIZED = 2**15
-"""Arrays with fewer numbers stay with XLA."""
-
 
 def _rows(shape: Sequence[int]) -> tuple[int, int]:
     return math.prod(shape[:-1]), shape[-1]

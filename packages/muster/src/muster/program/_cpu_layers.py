@@ -1,7 +1,8 @@
-"""Compute recurrent layers, attention and normalization of Keras in steps on CPUs, with gradients by hand."""
+"""Compute layers of Keras in steps on CPUs otherwise than Keras does, with gradients written by hand."""
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -108,13 +109,21 @@ def _attention(asked: Mapping[str, Any]) -> jax.Array | None:
     return cpu.attention(scale, asked["is_causal"], query, key, value, mask)
 
 
+def _is_large(x: Any) -> bool:
+    """Return whether kernels are to compute with this in a step."""
+    if not _in_step(x) or not cpu.has_kernels() or not all(isinstance(size, int) for size in x.shape):
+        return False
+    return math.prod(x.shape) >= cpu.LEAST_NUMBERS
+
+
 def _is_normalized(x: Any, axes: Sequence[int]) -> bool:
     """Return whether kernels are to normalize this along these axes."""
-    if not _in_step(x) or not cpu.has_kernels() or x.ndim < 2:
-        return False
-    if not all(isinstance(size, int) for size in x.shape) or x.size < cpu.LEAST_NORMALIZED:
-        return False
-    return [axis % x.ndim for axis in axes] == [x.ndim - 1]
+    return _is_large(x) and x.ndim > 1 and [axis % x.ndim for axis in axes] == [x.ndim - 1]
+
+
+def _gelu(asked: Mapping[str, Any]) -> jax.Array | None:
+    arrays = _arrays((asked["x"],)) if _is_large(asked["x"]) and not asked["approximate"] else None
+    return None if arrays is None else cpu.gelu(*arrays)
 
 
 def _or(values: Any, other: float, features: int) -> Any:
@@ -177,6 +186,7 @@ def _replacing(compute: Callable[[Mapping[str, Any]], Any]) -> Callable[[Layer],
 wrap_in_scopes(backend, "lstm", _replacing(_lstm))
 wrap_in_scopes(backend, "gru", _replacing(_gru))
 wrap_in_scopes(backend_functions, "dot_product_attention", _replacing(_attention))
+wrap_in_scopes(backend_functions, "gelu", _replacing(_gelu))
 wrap_in_scopes(backend_functions, "moments", _replacing(_moments))
 wrap_in_scopes(backend_functions, "batch_normalization", _replacing(_batch_norm))
 wrap_in_scopes(functions, "_layer_normalization", _replacing(_layer_norm))

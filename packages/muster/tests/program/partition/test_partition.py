@@ -200,7 +200,7 @@ def test_a_step_of_training_is_that_of_the_whole_batch(name):
 @pytest.mark.parametrize("layer", [layers.LayerNormalization, layers.BatchNormalization])
 def test_normalization_by_kernels(layer, monkeypatch):
     """Gradients of scale and offset are sums over all workers' rows; so are a batch's mean and variance."""
-    monkeypatch.setattr(cpu, "LEAST_NORMALIZED", 1)
+    monkeypatch.setattr(cpu, "LEAST_NUMBERS", 1)
     model = sequential(layers.Dense(8, use_bias=False), layer(), layers.Flatten())
     step, state, batch = training(model, STEPS)
     with patched_keras():

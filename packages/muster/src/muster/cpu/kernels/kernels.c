@@ -179,6 +179,8 @@ HANDLER(layer_norm_forward, "layer normalization")
 HANDLER(layer_norm_backward, "the gradients of layer normalization")
 HANDLER(moments, "means and variances")
 HANDLER(weighted_sums, "sums")
+HANDLER(gelu_forward, "GELU")
+HANDLER(gelu_backward, "the gradient of GELU")
 
 /* Returns 0 if oneDNN computes this convolution. */
 int muster_prepare_convolution(const int64_t* spec, int64_t size) {

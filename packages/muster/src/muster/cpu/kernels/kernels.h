@@ -59,4 +59,4 @@ static inline int64_t rows_of(const Work* work, int64_t rows, int64_t part) {
 void add_all(int64_t others, int64_t size, const float* of_others, float* first);
 
 Plan convolution, product, lstm_forward, lstm_backward, attention_forward, attention_backward, layer_norm_forward,
-    layer_norm_backward, moments, weighted_sums;
+    layer_norm_backward, moments, weighted_sums, gelu_forward, gelu_backward;
