@@ -46,3 +46,26 @@ def test_a_thread_that_ends_leaves_the_exit_code_alone(secs):
     assert code == 7
     assert log.count("keep the process: uploads.") <= 10
     assert ("uploads" in log) == (secs > 0)
+
+
+# Something holds these modules, as the caches of JAX do, so that Python takes their names away one by one.
+LEFT_OPEN = """
+import contextlib, ctypes, sys
+for each in (sys.modules["__main__"], contextlib):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
+from contextlib import ExitStack
+from muster.lifecycle import closed_at_exit
+@closed_at_exit
+def numbers(end):
+    with ExitStack() as stack:
+        stack.callback(print, "closed")
+        yield from range(end)
+left = numbers(2)
+print(next(left), *numbers(1))
+"""
+
+
+def test_a_generator_that_is_left_is_closed_in_time():
+    ended = subprocess.run([sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.split("\n") == ["closed", "0 0", "closed", ""]

@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
@@ -35,7 +35,7 @@ from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
-from muster.lifecycle import log_interrupt
+from muster.lifecycle import closed_at_exit, log_interrupt
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)
@@ -337,6 +337,7 @@ class Estimator:
             write_metrics(self._eval_writers[directory], metrics, checkpoint)
         return metrics
 
+    @closed_at_exit
     def predict(
         self,
         input_fn: InputFn,
@@ -344,7 +345,7 @@ class Estimator:
         hooks: Iterable[SessionRunHook] | None = None,
         checkpoint_path: str | None = None,
         yield_single_examples: bool = True,
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """Predict, in the order of the input.
 
         Args:

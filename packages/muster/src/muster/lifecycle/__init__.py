@@ -17,6 +17,7 @@ from muster.lifecycle._keras_backend import require_jax as require_jax
 from muster.lifecycle._keras_backend import take_jax as take_jax
 from muster.lifecycle._processes import process_start as process_start
 from muster.lifecycle._processes import start_ticks as start_ticks
+from muster.lifecycle._program_end import closed_at_exit as closed_at_exit
 from muster.lifecycle._program_end import thread_stacks as thread_stacks
 from muster.lifecycle._program_end import watch_program_end as watch_program_end
 from muster.lifecycle._signals import INTERRUPTS as INTERRUPTS

@@ -1,13 +1,18 @@
-"""Log the threads that keep an ended program from exiting, and end it after ten minutes."""
+"""End a program: close what it has left open, log the threads that keep it, and end it after ten minutes."""
 
+import atexit
 import concurrent.futures.thread  # noqa: F401  (see watch_program_end)
 import contextlib
+import functools
 import logging
 import os
 import sys
 import threading
 import time
 import traceback
+import weakref
+from collections.abc import Callable, Generator
+from typing import Any, ParamSpec
 
 from muster.lifecycle._embedding import is_embedded
 
@@ -73,3 +78,32 @@ def thread_stacks() -> str:
             lines = traceback.format_stack(frame)[-_MAX_FRAMES:]
             texts.append(f"Thread {thread.name!r}, innermost call last:\n{''.join(lines)}")
     return "".join(texts)
+
+
+Parameters = ParamSpec("Parameters")
+_left_open: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+
+
+def closed_at_exit(
+    function: Callable[Parameters, Generator[Any, None, None]],
+) -> Callable[Parameters, Generator[Any, None, None]]:
+    """Close the generators that a function returns when the program ends, if they are not at their ends.
+
+    Python would close those that a program has left in its global names only when it has taken the names of
+    all modules away, without which they cannot end.
+    """
+
+    @functools.wraps(function)
+    def made(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Generator[Any, None, None]:
+        generator = function(*args, **kwargs)
+        _left_open.add(generator)
+        return generator
+
+    return made
+
+
+@atexit.register
+def _close_left() -> None:
+    for each in list(_left_open):
+        with contextlib.suppress(ValueError):  # a thread is in it
+            each.close()
