@@ -17,8 +17,8 @@ pytestmark = [
     ),
 ]
 
-# XLA keeps 56 MiB between the products, more than malloc adapts to; or 225 MiB, more than a thread's heap has,
-# if muster starts JAX. Prints the page faults of a step.
+# XLA keeps 56 MiB between the products, more than malloc adapts to; or 225 MiB, more than a thread's heap
+# has, if JAX has not started before. Prints the page faults of a step.
 PROGRAM = """
 import resource, statistics, sys
 import jax, jax.numpy as jnp
@@ -33,7 +33,7 @@ def function(x):
 
 rows = 3840
 if "large" in sys.argv:
-    muster.cpu.prepare()
+    muster.cpu.share_heap()
     rows *= 2
 x = jnp.ones((rows, 4))
 step = compiled(function, (x,), {}, ())
@@ -68,11 +68,10 @@ OF_THE_USER: list[tuple[tuple[str, ...], dict[str, str]]] = [
 
 @pytest.fixture(scope="module")
 def faults() -> list[float]:
-    """Those of a step with our settings, with each of a user's, and of a large one; two programs at a time."""
+    """Those of a step with our settings, with each of a user's, and of a large one; two at a time."""
+    programs = [OURS, *OF_THE_USER, LARGE]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return list(
-            pool.map(lambda given: faults_per_step(*given[0], **given[1]), [OURS, *OF_THE_USER, LARGE])
-        )
+        return list(pool.map(lambda given: faults_per_step(*given[0], **given[1]), programs))
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from muster.cpu._kernels import kernel_p as kernel_p
 from muster.cpu._lowerings import exported_for_this_job as exported_for_this_job
 from muster.cpu._lowerings import prepare as prepare
 from muster.cpu._lowerings import replaces_loops as replaces_loops
+from muster.cpu._lowerings import share_heap as share_heap
 from muster.cpu._lowerings import use_cpu_lowerings as use_cpu_lowerings
 from muster.cpu._memory import compute_at_once as compute_at_once
 from muster.cpu._memory import keep_memory as keep_memory

@@ -51,15 +51,21 @@ _exports = _Exports()
 
 
 def prepare() -> None:
-    """Register the lowerings, unless ``use_cpu_lowerings(False)`` was called.
-
-    If this starts JAX, its threads share the main thread's heap: see `keep_memory`.
-    """
+    """Register the lowerings, unless ``use_cpu_lowerings(False)`` was called."""
+    share_heap()
     with _lock:
-        if _wanted and not _registered:
-            set_malloc(_ONE_HEAP)
         if _wanted and not _registered and jax.default_backend() == "cpu":
             _register()
+
+
+def share_heap() -> None:
+    """Let threads that start from now on share the main thread's heap, for the sake of `keep_memory`.
+
+    This takes effect for good. Does nothing after ``use_cpu_lowerings(False)``, without glibc, and where the
+    environment has settings for malloc.
+    """
+    if _wanted:
+        set_malloc(_ONE_HEAP)
 
 
 def use_cpu_lowerings(use: bool) -> None:

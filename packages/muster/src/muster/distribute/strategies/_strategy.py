@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from muster import lifecycle
+from muster import cpu, lifecycle
 from muster._compilation_cache import keep_compiled
 from muster._errors import GradientError
 from muster._frontend import frontend
@@ -71,6 +71,7 @@ class Strategy:
         datasets: type[DistributedDataset] = DistributedDataset,
     ) -> None:
         lifecycle.install()
+        cpu.share_heap()  # before there are threads
         self.placement = placement
         self.engine = engine
         self.workers = workers or SingleWorker()
