@@ -25,8 +25,8 @@ _SETTINGS = {
 def keep_memory() -> None:
     """Make malloc keep freed blocks of less than 512 MiB, instead of returning them to the system.
 
-    Those of threads that had a heap of their own before `share_heap` was called: of less than 64 MiB. This takes
-    effect once, and for good. Does nothing where the default platform is not the CPU, after
+    Those of threads that had a heap of their own before `share_heap` was called: of less than 64 MiB. This
+    takes effect once, and for good. Does nothing where the default platform is not the CPU, after
     ``use_cpu_lowerings(False)``, without glibc, and where the environment has settings for malloc.
     """
     if jax.default_backend() == "cpu" and lowerings_wanted():
