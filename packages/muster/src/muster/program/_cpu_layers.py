@@ -113,7 +113,8 @@ def _is_large(x: Any) -> bool:
     """Return whether kernels are to compute with this in a step."""
     if not _in_step(x) or not cpu.has_kernels() or not all(isinstance(size, int) for size in x.shape):
         return False
-    return math.prod(x.shape) >= cpu.LEAST_NUMBERS
+    size: int = math.prod(x.shape)
+    return size >= cpu.LEAST_NUMBERS
 
 
 def _is_normalized(x: Any, axes: Sequence[int]) -> bool:
