@@ -1,6 +1,7 @@
 """Register the lowerings with JAX."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -39,6 +40,8 @@ _registered = False
 _wanted = True
 # M_ARENA_MAX in glibc's malloc.h. Other heaps have 64 MiB at most, and return larger blocks to the system.
 _ONE_HEAP = {-8: 1}
+# Threads wait for each other where they share a heap; with more processors that was not measured.
+_MOST_SHARING = 16
 
 
 class _Exports(threading.local):
@@ -61,10 +64,10 @@ def prepare() -> None:
 def share_heap() -> None:
     """Let threads that start from now on share the main thread's heap, for the sake of `keep_memory`.
 
-    This takes effect for good. Does nothing after ``use_cpu_lowerings(False)``, without glibc, and where the
-    environment has settings for malloc.
+    This takes effect for good. Does nothing after ``use_cpu_lowerings(False)``, with more than 16 processors,
+    without glibc, and where the environment has settings for malloc.
     """
-    if _wanted:
+    if _wanted and (os.cpu_count() or 1) <= _MOST_SHARING:
         set_malloc(_ONE_HEAP)
 
 
