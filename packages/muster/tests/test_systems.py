@@ -23,6 +23,7 @@ from repository import CORE, ROOT
 ELSEWHERE = Path(__file__).with_name("elsewhere.py")
 # These look first whether the name is there, or Linux is.
 GUARDED = {
+    "cpu/_kernel_convolution.py": {"os.sched_getaffinity"},  # kernels are for Linux
     "lifecycle/_processes.py": {"time.CLOCK_BOOTTIME"},
     "checkpoint/_arrays.py": {"os.posix_fallocate"},
     "distribute/engine/_mesh.py": {"os.sched_setaffinity"},

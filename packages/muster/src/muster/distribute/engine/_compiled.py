@@ -113,7 +113,8 @@ def compiled_step(step: Step, args: tuple[State, Reads, Any], executables: Execu
 
     XLA puts operations in order from a program's first output on. With the new state first, the gradient of
     the first layer's kernel, which comes last, is the first to be looked at, and less runs side by side: a
-    step of a small convolutional network takes 4 to 8 % longer on two cores (`bench fit`).
+    step of a small convolutional network takes 4 to 8 % longer on two cores (`bench fit`). That is for one
+    device: what XLA divides over several would hold up to twice as much memory (`test_uneven_batches`).
     """
 
     def results_first(state: State, reads: Reads, batch: Any) -> tuple[Any, State]:

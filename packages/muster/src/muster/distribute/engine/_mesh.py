@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from muster._arrays import AnyArray
-from muster.distribute.engine._compiled import compiled_step, scan_group
+from muster.distribute.engine._compiled import compiled, scan_group
 from muster.distribute.engine._packing import ONE_PACK, Packing
 from muster.distribute.engine._split import ReplicatedBatch, filled_up, row_count
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step, Traced, View
@@ -67,7 +67,7 @@ class MeshEngine(EvenEngine):
         if traced.view is View.GLOBAL:
             return self._partitioned(traced, executables, state, reads, batch)
         place = self._placing(traced, batch)
-        run = compiled_step(self.shard_mapped(traced, batch), (state, reads, place(batch)), executables)
+        run = compiled(self.shard_mapped(traced, batch), (state, reads, place(batch)), executables)
         return lambda state, reads, batch: run(state, reads, place(batch))
 
     def shard_mapped(self, traced: Traced, batch: Any) -> Step:
@@ -122,7 +122,7 @@ class MeshEngine(EvenEngine):
                 result = traced.step(state, reads, batch)
             return jax.lax.with_sharding_constraint(result, everywhere)
 
-        run = compiled_step(step, (state, reads, place(batch)), executables)
+        run = compiled(step, (state, reads, place(batch)), executables)
         waits = not everywhere.is_fully_addressable
 
         def run_step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
