@@ -495,7 +495,8 @@ def test_an_update_that_fails_ends_the_server_with_its_error_and_leaves_what_led
     assert "ps 0 cannot go on" in caplog.text
     assert main(["replay", str(tmp_path / "ps-0.machine.events")]) == 0
     made, *shown = capsys.readouterr().out.splitlines()
-    assert made.endswith(": Machine('ps 0')")
+    assert made.endswith(", line 1: the beginning")
+    assert shown[0] == "    Machine('ps 0')"
     assert any(line.startswith("    Asked(Caller(task='chief 0'") and "Push(" in line for line in shown)
     assert shown[-2] == "  and then there was an error"
     assert shown[-1].endswith("it depends on arrays, which this log lacks.")

@@ -89,15 +89,7 @@ def _show(path: Path, text: str) -> int:
     began: float | None = None
     entries = [*read(text)]
     for each in entries:
-        if each.now is None:
-            print(f"{path}, line {each.line}: {', '.join(each.events)}")
-            continue
-        began = each.now if began is None else began
-        print(f"+{each.now - began:.3f} s, line {each.line}")
-        for event in each.events:
-            print(f"    {event}")
-        for action in each.actions or ():
-            print(f"  → {action}")
+        began = _print_entry(path, each.line, each.now, began, each.events, each.actions or ())
         if each.actions is None:
             print("  and then there was an error")
     cut = "its first ones were left out"
@@ -111,15 +103,8 @@ def _print(path: Path, entries: Iterable[Replayed]) -> int:
     count = 0
     for each in entries:
         count += 1
-        if each.now is None:
-            print(f"{path}, line {each.line}: the beginning")
-        else:
-            began = each.now if began is None else began
-            print(f"+{each.now - began:.3f} s, line {each.line}")
-        for event in each.events:
-            print(f"    {as_python(event)}")
-        for action in each.actions or ():
-            print(f"  → {as_python(action)}")
+        events, actions = map(as_python, each.events), map(as_python, each.actions or ())
+        began = _print_entry(path, each.line, each.now, began, events, actions)
         if each.error is not None:
             print(f"  raises {type(each.error).__name__}: {each.error}")
             how = "as it did then" if each.then is None else "which it did not do then"
@@ -133,3 +118,24 @@ def _print(path: Path, entries: Iterable[Replayed]) -> int:
             return 1
     print(f"{count} entries: the same actions as then.")
     return 0
+
+
+def _print_entry(
+    path: Path,
+    line: int,
+    now: float | None,
+    began: float | None,
+    events: Iterable[str],
+    actions: Iterable[str],
+) -> float | None:
+    """Print an entry, and return when the log's first one with a time was."""
+    if now is None:
+        print(f"{path}, line {line}: the beginning")
+    else:
+        began = now if began is None else began
+        print(f"+{now - began:.3f} s, line {line}")
+    for event in events:
+        print(f"    {event}")
+    for action in actions:
+        print(f"  → {action}")
+    return began

@@ -66,18 +66,21 @@ static dnnl_status_t backward(Work* work, int64_t part, float* own) {
   return dnnl_success;
 }
 
-static dnnl_status_t add_parts(Work* work) {
+/* Add the two sums of each feature that the parts have, into two buffers. */
+static dnnl_status_t add_parts(Work* work, int first) {
   const int64_t n = work->spec[FEATURES];
   add_all(work->parts - 1, 2 * n, work->shared + 2 * n, work->shared);
-  memcpy(work->buffers[5], work->shared, n * sizeof(float));
-  memcpy(work->buffers[6], work->shared + n, n * sizeof(float));
+  memcpy(work->buffers[first], work->shared, n * sizeof(float));
+  memcpy(work->buffers[first + 1], work->shared + n, n * sizeof(float));
   return dnnl_success;
 }
+
+static dnnl_status_t end_backward(Work* work) { return add_parts(work, 5); }
 
 dnnl_status_t layer_norm_backward(Work* work) {
   divide(work, work->spec[ROWS]);
   work->compute = backward;
-  work->finish = add_parts;
+  work->finish = end_backward;
   work->shared = allocate(work->parts * 2 * work->spec[FEATURES] * sizeof(float));
   return work->shared ? dnnl_success : dnnl_out_of_memory;
 }
@@ -180,13 +183,7 @@ static dnnl_status_t sum_products(Work* work, int64_t part, float* own) {
   return dnnl_success;
 }
 
-static dnnl_status_t end_sums(Work* work) {
-  const int64_t n = work->spec[FEATURES];
-  add_all(work->parts - 1, 2 * n, work->shared + 2 * n, work->shared);
-  memcpy(work->buffers[3], work->shared, n * sizeof(float));
-  memcpy(work->buffers[4], work->shared + n, n * sizeof(float));
-  return dnnl_success;
-}
+static dnnl_status_t end_sums(Work* work) { return add_parts(work, 3); }
 
 /* x, gradients and mean -> sums of gradients, and of their products with the distances from the mean */
 dnnl_status_t weighted_sums(Work* work) {

@@ -18,7 +18,7 @@ _SPARE = 4
 
 
 class GivenRows(NamedTuple):
-    """What an update is given of a table.
+    """Groups the arrays that an update is given of a table.
 
     Attributes:
         rows: Some rows, of each column.
